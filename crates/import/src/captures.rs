@@ -9,30 +9,30 @@ use crate::refusal::Refusal;
 use crate::tool_run::{self, ToolRun};
 use whyslow_model::value::Name;
 
-/// The most rows of all files together; above that, all runs are thinned.
+/// Row limit across all files; beyond it, every run is thinned.
 const MOST_ROWS: usize = 3 * tool_run::MOST_ROWS;
-/// The most notes about skipped input.
+/// Maximum number of notes about skipped input.
 const MOST_NOTES: usize = 1000;
-/// The tool of a run that only has a note about skipped input.
+/// Tool name of a run that holds only notes about skipped input.
 const SKIPPED: &str = "left out";
 
-/// What the files of one incident contain.
+/// Outputs, kernel files and free text from the files of one incident.
 #[derive(Default)]
 pub(crate) struct Captures {
     groups: RunGroups,
     recognized: bool,
     first_refusal: Option<Refusal>,
-    /// What the text around outputs is about.
+    /// Topics mentioned in the text around the outputs.
     pub(crate) complaint: Complaint,
     notes: usize,
     rows: usize,
     files: u32,
-    /// Files of /proc and /sys in the texts.
+    /// Files of /proc and /sys found in the texts.
     pub(crate) kernel_files: KernelFileSets,
 }
 
 impl Captures {
-    /// The position of the next file among all.
+    /// Returns the position of the next file among all files of the incident.
     pub(crate) fn next_file(&mut self) -> u32 {
         self.files = self.files.saturating_add(1);
         self.files - 1
@@ -54,7 +54,7 @@ impl Captures {
         }
     }
 
-    /// Notes what a command answered by printing nothing.
+    /// Records an answer without figures, such as empty output or an error message.
     pub(crate) fn answer(&mut self, file: &Name, what: &str, why: &str) {
         self.recognized = true;
         self.note(file, what, why.to_owned(), "");
@@ -92,7 +92,7 @@ impl Captures {
         self.kernel_files.add(text, file)
     }
 
-    /// Leaves each run an equal share of the rows.
+    /// Thins each run to an equal share of the rows.
     fn thin(&mut self) {
         let count = self.groups.runs().filter(|run| run.rows() > 0).count().max(1);
         let share = MOST_ROWS / 2 / count;
@@ -104,7 +104,7 @@ impl Captures {
     }
 
     /// # Errors
-    /// If nothing was recognized at all.
+    /// Fails if nothing was recognized at all.
     pub(crate) fn finish(self) -> Result<Vec<Capture>, Refusal> {
         match self.first_refusal {
             Some(refusal) if !self.recognized && is_unknown_text(&refusal) => {

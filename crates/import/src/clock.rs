@@ -1,13 +1,14 @@
-//! Times as tools print them: often a time of day without a date, seldom with a zone. Without one they are the machine's own.
+//! Times as tools print them: often a time of day without a date, seldom with a zone. A time without a zone is the machine's
+//! local time.
 
 use crate::zone::Zone;
 use jiff::civil::Date;
 
-/// Days and months of the C locale.
+/// Day and month names of the C locale.
 pub const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The same in other languages where they differ, by month: system logs are written in the language of the system.
+/// Month abbreviations in other languages where they differ, by month: system logs are written in the system's language.
 const MONTHS_ELSEWHERE: [&[&str]; 12] = [
     &["ene", "gen", "sty"],
     &["fev", "fév", "lut"],
@@ -23,7 +24,7 @@ const MONTHS_ELSEWHERE: [&[&str]; 12] = [
     &["dez", "dic", "dec", "déc", "gru"],
 ];
 
-/// The number of a month from 0, by its abbreviation in whatever case.
+/// Returns the month, counted from 0, for an abbreviation in upper or lower case.
 pub fn month(name: &str) -> Option<usize> {
     let english = MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name));
     english.or_else(|| {
@@ -33,15 +34,15 @@ pub fn month(name: &str) -> Option<usize> {
 }
 
 pub const DAY: f64 = 86_400.0;
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 pub const SECOND: f64 = 1e9;
 
-/// Seconds as whole nanoseconds, clamped to what fits.
+/// Converts seconds to whole nanoseconds, clamped to the range of `u64`.
 pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * SECOND).round() as u64
 }
 
-/// Whole seconds in words: `1 h`, `1 h 5 s`.
+/// Spells out whole seconds: `1 h`, `1 h 5 s`.
 pub fn spelled_seconds(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     let parts = [(whole / 3600, "h"), (whole / 60 % 60, "min"), (whole % 60, "s")];
@@ -50,7 +51,7 @@ pub fn spelled_seconds(seconds: f64) -> String {
     if spelled.is_empty() { "0 s".to_owned() } else { spelled }
 }
 
-/// A time, as far as it was printed.
+/// A printed time. Parts that were not printed are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrintedTime {
     pub date: Option<Date>,
@@ -62,7 +63,7 @@ pub struct PrintedTime {
 impl PrintedTime {
     const EPOCH: Date = Date::constant(1970, 1, 1);
 
-    /// A time of day of an unknown date.
+    /// Creates a time of day without a date.
     pub fn of_day(time: f64) -> Self {
         Self { time: Some(time), ..Self::default() }
     }
@@ -71,14 +72,14 @@ impl PrintedTime {
         Self { date, time: Some(time), zone: Zone::Local }
     }
 
-    /// A time in seconds since 1970, which is UTC. `None` if it is beyond the dates that there are.
+    /// Converts seconds since 1970 to a time in UTC. Returns `None` beyond the range of supported dates.
     pub fn of_epoch(seconds: f64) -> Option<Self> {
         let days = (seconds / DAY).floor();
         let date = Self::EPOCH.checked_add(jiff::Span::new().try_days(days as i64).ok()?).ok()?;
         Some(Self { date: Some(date), time: Some(seconds - days * DAY), zone: Zone::UTC })
     }
 
-    /// Seconds since 1970, if both date and time are known; by the local clock unless the zone is known.
+    /// Returns the seconds since 1970 if both date and time are known. Uses the local clock unless the zone is known.
     pub fn since_1970(self) -> Option<f64> {
         Some(self.local()? - self.zone.offset().unwrap_or(0.0))
     }
@@ -88,8 +89,8 @@ impl PrintedTime {
         Some(f64::from(days) * DAY + self.time?)
     }
 
-    /// Seconds from an earlier time to this one; without dates, both are taken to be of the same day. Zones count where both are
-    /// known.
+    /// Returns the seconds from an earlier time to this one. Without dates, both are assumed to be on the same day. Zones count
+    /// only if both are known.
     pub fn since(self, earlier: Self) -> Option<f64> {
         let shift = self.zone.offset().zip(earlier.zone.offset()).map_or(0.0, |(own, other)| own - other);
         let local = match (self.local(), earlier.local()) {
@@ -99,7 +100,7 @@ impl PrintedTime {
         Some(local - shift)
     }
 
-    /// The time this many seconds later, or earlier; without a date it may be below zero or above a day.
+    /// Returns the time this many seconds later, or earlier if negative. Without a date it may be below zero or above a day.
     pub fn after(self, seconds: f64) -> Self {
         let Some(time) = self.time.map(|time| time + seconds) else { return self };
         let days = (time / DAY).floor();
@@ -113,13 +114,13 @@ impl PrintedTime {
         }
     }
 
-    /// The same time in UTC, if it is of a zone this many seconds ahead.
+    /// Converts the time to UTC from a zone that is this many seconds ahead.
     pub fn in_utc(self, offset: f64) -> Self {
         Self { zone: Zone::UTC, ..self.after(-offset) }
     }
 }
 
-/// What stands for AM and for PM, in front of the time or behind it.
+/// AM and PM markers, before or after the time.
 const HALVES: [(&str, Half); 20] = [
     ("AM", Half::Morning),
     ("PM", Half::Afternoon),
@@ -154,18 +155,18 @@ impl Half {
         HALVES.iter().find(|(name, _)| *name == word).map(|(_, half)| *half)
     }
 
-    /// The half of the day at the end of `02:04:04AM`, and the text before it.
+    /// Splits `02:04:04AM` into its half of the day and the text before it.
     fn attached(word: &str) -> Option<(Self, &str)> {
         HALVES.iter().find_map(|(name, half)| Some((*half, word.strip_suffix(name)?)))
     }
 }
 
-/// The time of day at the start of these fields, in seconds, and how many fields it takes: `14:19:48`, `02:04:04 AM`,
-/// `02:04:04AM`, `下午 02:04:04`, `14时19分48秒`.
+/// Parses the time of day at the start of these fields. Returns it in seconds, with the number of fields it takes: `14:19:48`,
+/// `02:04:04 AM`, `02:04:04AM`, `下午 02:04:04`, `14时19分48秒`.
 pub fn time_of_day(fields: &[&str]) -> Option<(f64, usize)> {
     let first = *fields.first()?;
     if first.starts_with(|c: char| c.is_ascii_digit()) {
-        // Nearly all times are of this kind.
+        // Nearly all times end in a digit.
         let is_plain = first.ends_with(|c: char| c.is_ascii_digit());
         let attached = if is_plain { None } else { Half::attached(first) };
         let clock = attached.map_or(first, |(_, clock)| clock);
@@ -194,7 +195,7 @@ fn of_half(time: f64, half: Half) -> f64 {
     }
 }
 
-/// `14:19:48`, `14时19分48秒`
+/// Parses `14:19:48` or `14时19分48秒` into seconds since midnight.
 fn clock_time(clock: &str) -> Option<f64> {
     let is_mark = |c: char| matches!(c, ':' | '时' | '時' | '分');
     let mut parts = clock.strip_suffix('秒').unwrap_or(clock).split(is_mark);
@@ -203,7 +204,7 @@ fn clock_time(clock: &str) -> Option<f64> {
     parts.next().is_none().then_some(hours * 3600.0 + minutes * 60.0 + seconds)
 }
 
-/// Seconds since 1970 as a tool prints them: `1795514400`, `1795514400.123`.
+/// Parses seconds since 1970 as tools print them: `1795514400`, `1795514400.123`.
 pub fn epoch_time(word: &str) -> Option<PrintedTime> {
     let (seconds, fraction) = word.split_once('.').unwrap_or((word, ""));
     let is_epoch = seconds.len() == 10 && seconds.starts_with(['1', '2']);
@@ -211,7 +212,7 @@ pub fn epoch_time(word: &str) -> Option<PrintedTime> {
     PrintedTime::of_epoch(word.parse().ok().filter(|_| is_epoch && is_number)?)
 }
 
-/// The time of day at the start of a line, and the fields after it.
+/// Splits a line into the time of day at its start and the fields after it.
 pub fn timed_fields(line: &str) -> Option<(f64, Vec<&str>)> {
     let mut fields: Vec<&str> = line.split_whitespace().collect();
     let (time, taken) = time_of_day(&fields)?;
@@ -219,7 +220,7 @@ pub fn timed_fields(line: &str) -> Option<(f64, Vec<&str>)> {
     Some((time, fields))
 }
 
-/// The time at the start of a line, of the day or since 1970, and the fields after it.
+/// Splits a line into the time at its start (time of day, or seconds since 1970) and the fields after it.
 pub fn stamped_fields(line: &str) -> Option<(PrintedTime, Vec<&str>)> {
     if let Some((time, fields)) = timed_fields(line) {
         return Some((PrintedTime::of_day(time), fields));
@@ -228,9 +229,10 @@ pub fn stamped_fields(line: &str) -> Option<(PrintedTime, Vec<&str>)> {
     Some((epoch_time(fields.next()?)?, fields.collect()))
 }
 
-/// The fields of a line of averages, which sysstat begins with a word for that in any language: `Average:`, `Media:`, `Moyenne :`.
+/// Returns the fields of a line of averages. sysstat begins such a line with a word in the system's language: `Average:`,
+/// `Media:`, `Moyenne :`.
 pub fn averaged_fields(line: &str) -> Option<Vec<&str>> {
-    /// The longest of these words.
+    /// Maximum length of that word.
     const LONGEST: usize = 16;
     let (label, rest) = line.trim_start().split_once(':')?;
     let word = label.trim_end();
@@ -238,7 +240,7 @@ pub fn averaged_fields(line: &str) -> Option<Vec<&str>> {
     (label.len() <= LONGEST && is_word && rest.starts_with([' ', '\t'])).then(|| rest.split_whitespace().collect())
 }
 
-/// A date: `2010-06-05`, `01/14/2010`, `05/09/05` (month first, as in the C locale), or `14.01.2010`.
+/// Parses a date: `2010-06-05`, `01/14/2010`, `05/09/05` (month first, as in the C locale), or `14.01.2010`.
 pub fn date(field: &str) -> Option<Date> {
     let separator = field.chars().find(|c| !c.is_ascii_digit())?;
     let parts: Vec<i16> = field.split(separator).map(|p| p.parse().ok()).collect::<Option<_>>()?;
@@ -254,8 +256,8 @@ pub fn date(field: &str) -> Option<Date> {
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
 }
 
-/// A line with only a time, as date(1) prints it: `Sat Nov 21 16:54:34 UTC 2026`, `Sat 21 Nov 2026 04:54:34 PM UTC`,
-/// `Sat, 21 Nov 2026 16:54:34 +0000`, `2026-11-21T16:54:34+00:00`; also after OSWatcher's `zzz ***`.
+/// Parses a line that holds only a time, as date(1) prints it: `Sat Nov 21 16:54:34 UTC 2026`, `Sat 21 Nov 2026 04:54:34 PM
+/// UTC`, `Sat, 21 Nov 2026 16:54:34 +0000`, `2026-11-21T16:54:34+00:00`; also after OSWatcher's `zzz ***`.
 pub fn date_line(line: &str) -> Option<PrintedTime> {
     let line = line.trim().trim_start_matches("zzz").trim_start().trim_start_matches('*');
     let mut fields: Vec<&str> = line.split_whitespace().collect();
@@ -291,7 +293,8 @@ pub fn date_line(line: &str) -> Option<PrintedTime> {
     })
 }
 
-/// A time as in ISO 8601 and RFC 3339: `2026-11-21T16:54:34+00:00`, `2026-11-21 16:54:34.5 +0100`, `2026-11-21 16:54:34 CET`.
+/// Parses a time as in ISO 8601 and RFC 3339: `2026-11-21T16:54:34+00:00`, `2026-11-21 16:54:34.5 +0100`, `2026-11-21 16:54:34
+/// CET`.
 fn iso_time(fields: &[&str]) -> Option<PrintedTime> {
     let (first, behind) = fields.split_first()?;
     let (day, rest) = match first.split_once('T') {
@@ -312,7 +315,7 @@ fn iso_time(fields: &[&str]) -> Option<PrintedTime> {
     Some(PrintedTime { date: Some(date), time: Some(time), zone })
 }
 
-/// The time over which counters grew, in seconds since the run began.
+/// Interval over which counters grew, in seconds since the run began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReportInterval {
     pub from: f64,

@@ -1,17 +1,17 @@
-//! The command line at a prompt: its interval and options decide how the output is read.
+//! Command line at a prompt: its interval and options decide how the output is read.
 
 use crate::shell::{self, ShellCommand};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     command: ShellCommand,
-    /// The machine on which ssh ran it.
+    /// Machine on which ssh ran the command.
     remote: Option<String>,
-    /// The container or pod in which docker, kubectl or their like ran it.
+    /// Container or pod in which docker, kubectl or a similar program ran the command.
     container: Option<String>,
-    /// Whether a loop of the shell ran it, perhaps more than once.
+    /// Whether a shell loop ran the command, possibly more than once.
     is_looped: bool,
-    /// Whether the line has other commands, too.
+    /// Whether the line holds other commands as well.
     is_beside: bool,
 }
 
@@ -19,27 +19,28 @@ const PROMPT_ENDS: [&str; 6] = ["# ", "$ ", "> ", "% ", "#\t", "$\t"];
 const LONGEST_PROMPT: usize = 70;
 /// Placeholders for a host name in prompts.
 const ANY_HOST: [&str; 6] = ["localhost", "host", "hostname", "server", "machine", "linux"];
-/// The length of the host name that Docker gives a container: hexadecimal digits.
+/// Length of the host name that Docker gives a container: hexadecimal digits.
 const CONTAINER_ID: usize = 12;
-/// What stands before the command that matters, on the same line.
+/// Commands that may precede the relevant command on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
-/// What selects lines by a pattern.
+/// Programs that select lines by a pattern.
 const GREPS: [&str; 3] = ["grep", "egrep", "fgrep"];
-/// The options of those that print something else than the lines: names, numbers, counts, parts.
+/// Options that make these programs print something other than lines: names, numbers, counts, parts.
 const NO_LINES: &str = "HnbcorRlLqhZ";
-/// What begins a loop of the shell, whose commands follow behind `do`.
+/// Keywords that begin a shell loop, whose commands follow `do`.
 const LOOPS: [&str; 3] = ["for", "while", "until"];
-/// The most words of a command without a prompt: longer lines are sentences.
+/// Maximum number of words in a command without a prompt: longer lines are sentences.
 const MOST_WORDS: usize = 8;
 
 impl CommandLine {
-    /// The command on a line with a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`; or in a shell trace,
+    /// Parses the command on a line with a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`; or in a shell trace:
     /// `+ vmstat 1`.
     pub fn at_prompt(line: &str) -> Option<Self> {
         Self::parse(split_prompt(line)?.1)
     }
 
-    /// All commands on a line, with a prompt or without, and the first of them that a loop of the shell runs, up to the last.
+    /// Returns all commands on a line, with or without a prompt, and the position of the first command in a shell loop, which
+    /// extends to the last command.
     pub fn each(line: &str) -> (Vec<Self>, Option<usize>) {
         let text = split_prompt(line).map_or(line, |(_, command)| command).trim_start();
         let (container, text) = unwrapped(remote(text).map_or(text, |(_, command)| command));
@@ -51,7 +52,8 @@ impl CommandLine {
             if is_loop {
                 looped = looped.or(Some(commands.len()));
             }
-            // What a loop goes over is no command; what it asks is: `while sleep 5`.
+            // The values that a `for` loop iterates over are not commands; the condition of a `while` loop is one: `while sleep
+            // 5`.
             let part = match first_word(part) {
                 "for" if is_loop => continue,
                 word if is_loop || word == "do" => part[word.len()..].trim_start(),
@@ -66,7 +68,8 @@ impl CommandLine {
         (commands, looped)
     }
 
-    /// The seconds that a line waits between what it prints, if it says so and they are always the same: `nstat -az; sleep 10; nstat -az`.
+    /// Returns the seconds that a line waits between its outputs, if all its pauses are known and equal: `nstat -az; sleep 10;
+    /// nstat -az`.
     pub fn pause(line: &str) -> Option<f64> {
         let (commands, _) = Self::each(line);
         let mut pauses = commands.iter().filter(|command| command.program() == "sleep").map(Self::interval);
@@ -74,8 +77,8 @@ impl CommandLine {
         pauses.all(|pause| pause == Some(first)).then_some(first)
     }
 
-    /// Whether `nproc`, or what counts the CPUs as it does, is one of the commands on a line, and no other of them can print a number by
-    /// itself.
+    /// Returns true if one of the commands on a line counts the CPUs (`nproc` or an equivalent) and no other command can print
+    /// a number on a line by itself.
     pub fn counts_cpus(line: &str) -> bool {
         const NUMBERLESS: [&str; 14] = [
             "cd",
@@ -101,7 +104,7 @@ impl CommandLine {
         looped.is_none() && counts.len() == 1 && commands.iter().all(Self::is_plain) && others.iter().all(is_numberless)
     }
 
-    /// `nproc`, `grep -c ^processor /proc/cpuinfo`, `getconf _NPROCESSORS_ONLN`
+    /// Returns true for `nproc`, `grep -c ^processor /proc/cpuinfo` and `getconf _NPROCESSORS_ONLN`.
     fn prints_cpus(&self) -> bool {
         let mut operands = self.operands();
         match self.program() {
@@ -115,9 +118,9 @@ impl CommandLine {
         }
     }
 
-    /// A command without a prompt, if its first word is a program that `is_program` accepts.
+    /// Parses a command without a prompt, if `is_program` accepts its program.
     pub fn bare(line: &str, is_program: impl Fn(&str) -> bool) -> Option<Self> {
-        // Checked first, since it is asked of every line.
+        // Checked first, since every line is tested.
         let mut words = line.split_whitespace();
         if !words.by_ref().take(3).any(|word| is_program(base_name(word))) || words.count() > MOST_WORDS {
             return None;
@@ -125,13 +128,13 @@ impl CommandLine {
         Self::parse(line).filter(|c| is_program(c.program()) && c.command.words.len() <= MOST_WORDS)
     }
 
-    /// The command that sosreport and similar tools encode in a file name: `ethtool_-S_eth0`.
+    /// Parses the command that sosreport and similar tools encode in a file name: `ethtool_-S_eth0`.
     pub fn in_file_name(file: &str, is_program: impl Fn(&str) -> bool) -> Option<Self> {
         let name = file.rsplit('/').next().unwrap_or(file).split(".txt").next()?;
         name.contains("_-").then(|| Self::bare(&name.replace('_', " "), is_program)).flatten()
     }
 
-    /// The command of a line whose output matters: `date; netstat -s` is the second.
+    /// Parses the command of a line whose output matters: the second one of `date; netstat -s`.
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim_start();
         let (host, text) = remote(text).map_or((None, text), |(host, command)| (Some(host), command));
@@ -156,17 +159,17 @@ impl CommandLine {
         word.then(|| Self { command: shell::command(start), remote, container, is_looped, is_beside })
     }
 
-    /// The machine on which ssh ran it.
+    /// Returns the machine on which ssh ran the command.
     pub fn remote_host(&self) -> Option<&str> {
         self.remote.as_deref()
     }
 
-    /// The container or pod in which it ran.
+    /// Returns the container or pod in which the command ran.
     pub fn container(&self) -> Option<&str> {
         self.container.as_deref()
     }
 
-    /// The command as it was typed, without its quotes, and shortened.
+    /// Returns the command as it was typed, without quotes and shortened.
     pub fn shown(&self) -> String {
         const LONGEST: usize = 80;
         let filters = self.command.filters.iter().map(|filter| format!(" | {}", filter.join(" ")));
@@ -177,62 +180,62 @@ impl CommandLine {
         }
     }
 
-    /// Whether it is a shell for commands that follow.
+    /// Returns true if the command starts a shell for the commands that follow.
     pub fn is_shell(&self) -> bool {
         self.command.words.len() == 1 && SHELLS.contains(&self.program())
     }
 
-    /// The program's name, without its directory.
+    /// Returns the program's name, without its directory.
     pub fn program(&self) -> &str {
         let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-') || w.contains('=');
         base_name(self.command.words.iter().find(|w| !wrapper(w)).map_or("", |w| w))
     }
 
-    /// Its arguments, without what follows a pipe: of `-S eth0|grep x`, `-S` and `eth0`.
+    /// Returns the arguments up to a pipe: `-S` and `eth0` for `-S eth0|grep x`.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.command.words.iter().map(String::as_str).skip(1)
     }
 
-    /// The variables that it sets, if it does nothing else: `CG=/sys/fs/cgroup/app`.
+    /// Returns the variables that the command sets, if it does nothing else: `CG=/sys/fs/cgroup/app`.
     pub fn assignments(&self) -> impl Iterator<Item = (&str, &str)> {
         let all: Option<Vec<_>> = self.command.words.iter().map(|word| word.split_once('=')).collect();
         all.unwrap_or_default().into_iter()
     }
 
-    /// Whether what it prints is thrown away.
+    /// Returns true if the output is discarded.
     pub fn is_silent(&self) -> bool {
         self.command.targets.iter().any(|target| target == "/dev/null")
     }
 
-    /// Whether its output is all its own: it is not piped, redirected or one of several commands.
+    /// Returns true if the output is the command's alone: it is not piped, redirected, or mixed with that of other commands.
     pub fn is_plain(&self) -> bool {
         self.is_alone() && self.command.filters.is_empty()
     }
 
-    /// Whether its output is all its own, but for lines that grep or its like left out.
+    /// Returns true if the output is the command's alone, except for lines that grep, head or tail dropped.
     pub fn is_filtered(&self) -> bool {
         self.is_alone() && self.command.filters.iter().all(|filter| only_drops_lines(filter))
     }
 
-    /// Whether it prints lines of files that it selects by a pattern, and nothing else.
+    /// Returns true if the command only prints lines of files that it selects by a pattern.
     pub fn is_selection(&self) -> bool {
         let words = &self.command.words;
         let start = words.iter().position(|word| base_name(word) == self.program());
         start.is_some_and(|start| GREPS.contains(&self.program()) && only_drops_lines(&words[start..]))
     }
 
-    /// Whether it is grep or one of its like.
+    /// Returns true for grep and its variants.
     pub fn is_grep(&self) -> bool {
         GREPS.contains(&self.program())
     }
 
-    /// Whether other programs make something else of what it prints: `| sort | uniq -c`, `| wc -l`.
+    /// Returns true if the output is piped through programs that transform it: `| sort | uniq -c`, `| wc -l`.
     pub fn is_summed_up(&self) -> bool {
         const SUMMARIES: [&str; 6] = ["uniq", "wc", "cut", "awk", "sed", "sort"];
         self.command.filters.iter().flatten().any(|word| SUMMARIES.contains(&base_name(word)))
     }
 
-    /// Whether what it prints first was left out: `| tail -n 5`, `| sed 1,7d`, `| awk 'NR > 7'`.
+    /// Returns true if the beginning of the output was cut off: `| tail -n 5`, `| sed 1,7d`, `| awk 'NR > 7'`.
     pub fn cuts_beginning(&self) -> bool {
         let cuts = |filter: &Vec<String>| {
             let Some((program, arguments)) = filter.split_first() else { return false };
@@ -250,12 +253,12 @@ impl CommandLine {
         !self.is_looped && !self.is_beside && self.command.targets.is_empty() && !self.command.has_substitution
     }
 
-    /// Its arguments without options.
+    /// Returns the arguments that are not options.
     pub fn operands(&self) -> impl Iterator<Item = &str> {
         self.arguments().filter(|word| !word.starts_with('-'))
     }
 
-    /// Its arguments without options, and without the values of those options that have one.
+    /// Returns the arguments that are neither options nor values of the `valued` options.
     pub fn positional<'c>(&'c self, valued: &'c [&'c str]) -> impl Iterator<Item = &'c str> {
         let mut is_value = false;
         self.arguments().filter(move |argument| {
@@ -264,17 +267,17 @@ impl CommandLine {
         })
     }
 
-    /// Whether a one-letter option was given.
+    /// Returns true if the command has this one-letter option.
     pub fn has(&self, option: char) -> bool {
         self.arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(option))
     }
 
-    /// The interval in seconds: the first plain number, as in vmstat, iostat, mpstat and sar.
+    /// Returns the interval in seconds: the first plain number, as in vmstat, iostat, mpstat and sar.
     pub fn interval(&self) -> Option<f64> {
         self.plain_numbers().filter_map(|a| a.parse::<f64>().ok()).find(|s| (0.05..=86_400.0).contains(s))
     }
 
-    /// The arguments that are numbers, without the values of options: `pidstat -p 812 10 1`, `mpstat -P 0 10 1`.
+    /// Returns the numeric arguments without the values of options: `pidstat -p 812 10 1`, `mpstat -P 0 10 1`.
     fn plain_numbers(&self) -> impl Iterator<Item = &str> {
         let options = match self.program() {
             "pidstat" => "pTGC",
@@ -293,7 +296,7 @@ impl CommandLine {
         numbers.map(|(argument, _)| argument).filter(|argument| argument.parse::<f64>().is_ok())
     }
 
-    /// How many reports it prints, as for those: one without an interval; `None` if it prints them until it is ended.
+    /// Returns the number of reports that these tools print: one without an interval, `None` if they run until interrupted.
     pub fn reports(&self) -> Option<u32> {
         let mut numbers = self.plain_numbers();
         match (numbers.next(), numbers.next()) {
@@ -303,10 +306,10 @@ impl CommandLine {
     }
 }
 
-/// The options of ssh that have a value.
+/// Options of ssh that take a value.
 const SSH_VALUES: &str = "BbcDEeFIiJLlmOoPpQRSWw";
 
-/// The machine and the command of `ssh -p 2222 root@db9 'vmstat 1 5'`.
+/// Splits `ssh -p 2222 root@db9 'vmstat 1 5'` into the machine and the command.
 fn remote(text: &str) -> Option<(&str, &str)> {
     let mut rest = text.strip_prefix("ssh ")?.trim_start();
     while rest.starts_with('-') {
@@ -326,25 +329,25 @@ fn remote(text: &str) -> Option<(&str, &str)> {
 const SHELLS: [&str; 4] = ["sh", "bash", "ash", "zsh"];
 /// Programs that run a command in a container: `docker exec NAME COMMAND`.
 const CONTAINER_PROGRAMS: [&str; 6] = ["kubectl", "oc", "docker", "podman", "nerdctl", "crictl"];
-/// Their options that have a value.
+/// Options of these programs that take a value.
 const CONTAINER_VALUES: [&str; 11] =
     ["-n", "--namespace", "-c", "--container", "--context", "-u", "--user", "-w", "--workdir", "-e", "--env"];
 
-/// The container, and the command in it: of `kubectl -n shop exec -it deploy/api -- sh -c 'cat a; sleep 9; cat a'`, what stands in quotes.
-/// The text itself where it is no such command.
+/// Returns the container, if any, and the command without `docker exec` or `sh -c` around it: the quoted text of `kubectl -n
+/// shop exec -it deploy/api -- sh -c 'cat a; sleep 9; cat a'`.
 fn unwrapped(text: &str) -> (Option<&str>, &str) {
     let (container, command) = contained(text).map_or((None, text), |(container, command)| (Some(container), command));
     (container, script(command.strip_prefix("sudo ").unwrap_or(command)).unwrap_or(command))
 }
 
-/// What a shell is given to run: of `bash -c "date; free"`, what stands in quotes.
+/// Returns the script passed to a shell: the quoted text of `bash -c "date; free"`.
 fn script(text: &str) -> Option<&str> {
     let script = SHELLS.iter().find_map(|shell| text.strip_prefix(&format!("{shell} -c ")[..]))?.trim();
     let quote = script.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     script.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
 }
 
-/// Whether a command leaves out lines of what it reads, and changes none.
+/// Returns true if a command only drops lines of its input and changes none.
 fn only_drops_lines(words: &[String]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let mut options = arguments.iter().filter(|word| word.starts_with('-'));
@@ -397,8 +400,8 @@ fn contained(text: &str) -> Option<(&str, &str)> {
     (is_name && !name.is_empty() && !command.is_empty()).then_some((name, command))
 }
 
-/// The host name in a prompt, after the user or before the folder: `[root@web1 ~]# `, `web1:~ # `. Placeholders and the names that
-/// Docker gives containers do not count.
+/// Returns the host name in a prompt, after the user or before the folder: `[root@web1 ~]# `, `web1:~ # `. Ignores placeholders
+/// and the names that Docker gives containers.
 pub fn host_at_prompt(line: &str) -> Option<&str> {
     let prompt = split_prompt(line)?.0.trim_end();
     let name = match prompt.split_once('@') {
@@ -414,13 +417,13 @@ pub fn host_at_prompt(line: &str) -> Option<&str> {
     (is_name && !name.is_empty() && !is_container && !ANY_HOST.contains(&name)).then_some(name)
 }
 
-/// Whether a line is a prompt, with a command or without.
+/// Returns true if a line is a prompt, with or without a command.
 pub fn is_prompt_line(line: &str) -> bool {
     // Without a command, no space needs to follow.
     split_prompt(&format!("{} ", line.trim_end())).is_some()
 }
 
-/// The prompt of a line, or the sign of a shell trace, and what stands behind it.
+/// Splits a line into the prompt (empty for a shell trace) and the text after it.
 fn split_prompt(line: &str) -> Option<(&str, &str)> {
     if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
         return Some(("", traced));
@@ -441,7 +444,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a word before `$` may be the name of a host, as in `db-3$ `: lower case, with a digit or of several parts.
+/// Returns true if a word before `$` may be a host name, as in `db-3$ `: lower case, with a digit or several parts.
 fn is_numbered_name(text: &str) -> bool {
     let is_plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b));
     let is_of_parts = text.bytes().any(|b| b.is_ascii_digit() || b == b'-');
@@ -450,13 +453,14 @@ fn is_numbered_name(text: &str) -> bool {
     is_plain && is_of_parts && ends && text.len() > 2 && !is_shell_version(text)
 }
 
-/// `bash-5.1`, the prompt of a shell that has no other.
+/// Returns true for `bash-5.1`, the default prompt of a shell.
 fn is_shell_version(text: &str) -> bool {
     let version = text.split_once('-').filter(|(shell, _)| SHELLS.contains(shell)).map(|(_, version)| version);
     version.is_some_and(|version| !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
-/// A sign alone is a prompt unless text begins with it: `> ` quotes a mail, `% ` begins a line of a report.
+/// Returns true if the text before a prompt sign is a prompt. A lone sign counts unless ordinary text begins with it: `> `
+/// quotes a mail, `% ` begins a line of a report.
 fn is_prompt(text: &str, end: &str) -> bool {
     if text.is_empty() {
         return end.starts_with(['#', '$']);
@@ -464,7 +468,7 @@ fn is_prompt(text: &str, end: &str) -> bool {
     if (end.starts_with('$') && is_numbered_name(text)) || is_shell_version(text) {
         return true;
     }
-    // That of BusyBox is the folder: `/ # `.
+    // BusyBox shows only the folder: `/ # `.
     let is_folder = |text: &str| text == "~" || text.starts_with('/') || text.starts_with("~/");
     if end.ends_with(' ') && is_folder(text) && !text.contains(char::is_whitespace) && text.len() <= LONGEST_PROMPT {
         return true;

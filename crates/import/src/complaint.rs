@@ -1,17 +1,17 @@
-//! What a text without any output is about, so that its writer learns which command to run.
+//! Finds the topic of a text without tool output, to suggest which command to run.
 
-/// The most lines that are looked at.
+/// Maximum number of lines to examine.
 const MOST_LINES: u32 = 500;
 
-/// What people complain of.
+/// A kind of complaint.
 struct Topic {
     name: &'static str,
     words: &'static [&'static str],
-    /// The commands whose output would show the cause.
+    /// Commands whose output would show the cause.
     commands: &'static str,
 }
 
-/// Of topics mentioned equally often, the first one counts.
+/// In order of precedence: the first of several equally frequent topics wins.
 static TOPICS: [Topic; 6] = [
     Topic {
         name: "clock frequencies",
@@ -96,10 +96,10 @@ static TOPICS: [Topic; 6] = [
         commands: "top -b -n 2; mpstat -P ALL 1 10; vmstat 1 10",
     },
 ];
-/// Where no topic is mentioned.
+/// Suggested commands if no topic is mentioned.
 const ANY: &str = "vmstat 1 10; iostat -x 1 10; top -b -n 2; dmesg";
 
-/// How often each topic is mentioned in text that is no output.
+/// Number of times that text other than tool output mentions each topic.
 #[derive(Default)]
 pub(crate) struct Complaint {
     mentions: [u32; 6],
@@ -121,7 +121,7 @@ impl Complaint {
         }
     }
 
-    /// What was found instead of output, and what to run. The text itself is not quoted: it may hold secrets.
+    /// Describes what was found instead of output, and what to run. Does not quote the text, which may hold secrets.
     pub(crate) fn advice(&self) -> String {
         let most = self.mentions.iter().copied().max().unwrap_or(0);
         let topic = TOPICS.iter().zip(self.mentions).find(|(_, mentions)| *mentions == most && most > 0);

@@ -1,5 +1,5 @@
-//! What a capture says before an output begins: the command at the prompt, the time, and the first line of sysstat's tools,
-//! `Linux 2.6.18-92.el5 (host) 01/14/2010 _x86_64_ (4 CPU)`.
+//! Context before an output in a capture: the command at the prompt, the time, and the banner of sysstat's tools, `Linux
+//! 2.6.18-92.el5 (host) 01/14/2010 _x86_64_ (4 CPU)`.
 
 use crate::clock::{self, DAY, PrintedTime, date};
 use crate::command::CommandLine;
@@ -14,43 +14,43 @@ use whyslow_model::diagnosis::Host;
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::Name;
 
-/// What is known before an output begins.
+/// State of a capture before an output begins.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureContext {
-    /// The command at the last prompt.
+    /// Command at the last prompt.
     pub command: Option<CommandLine>,
-    /// The files of /proc and /sys whose contents come next without their names.
+    /// Files of /proc and /sys whose contents come next without their names.
     pub printed: Option<PrintedFiles>,
-    /// What the same command line prints of them after that.
+    /// Files that the same command line prints after that.
     pub steps: Option<PrintSteps>,
-    /// The folder below /proc or /sys in which commands are given.
+    /// Current folder of the shell, if it is below /proc or /sys.
     pub folder: Option<String>,
-    /// The container in which commands are given, and whether that goes on until its shell ends.
+    /// Container in which commands run, and whether it stays current until its shell exits.
     pub container: Option<(String, bool)>,
-    /// The variables that were set at prompts.
+    /// Variables set at prompts.
     pub variables: ShellVariables,
-    /// The I/O scheduler that was set, or that a sentence names.
+    /// I/O scheduler that a command set or a sentence names.
     pub scheduler: Option<Scheduler>,
-    /// The header line of sysstat's tools.
+    /// Banner of sysstat's tools.
     pub banner: Option<Banner>,
-    /// The machine that the file was last said to be of.
+    /// Machine that the file named last.
     pub host: Option<Name>,
-    /// The machines that its prompts name.
+    /// Machines named in prompts.
     pub prompts: PromptHosts,
-    /// The time printed before the output.
+    /// Time printed before the output.
     pub at: PrintedTime,
-    /// The clock that the times before outputs show, and whether it was set.
+    /// Clock behind the times printed before outputs, and whether it was set.
     pub clock: ReportClock,
     pub is_clock_set: bool,
     /// Whether the last command line prints seconds since 1970.
     pub prints_epoch: bool,
-    /// Seconds that a command line with several steps waited since then.
+    /// Seconds that a command line with several steps has waited since `at`.
     pub waited: f64,
-    /// Seconds that the last command line waits between what it prints.
+    /// Seconds that the last command line waits between its outputs.
     pub pause: Option<f64>,
-    /// The formats of what it printed until now, or since it printed the time.
+    /// Formats of the outputs since the command line began, or since it last printed the time.
     pub outputs: Vec<&'static str>,
-    /// Whether the only number that stands alone in a line after the last prompt is that of `nproc`.
+    /// Whether a number alone on a line after the last prompt can only come from `nproc`.
     pub counts_cpus: bool,
     /// Whether an output was read since the last banner.
     pub is_past_banner: bool,
@@ -58,7 +58,7 @@ pub struct CaptureContext {
     pub is_past_command: bool,
 }
 
-/// Variables of the shell, as far as they have plain values: `CG=/sys/fs/cgroup/system.slice/app.service`.
+/// Shell variables with plain values: `CG=/sys/fs/cgroup/system.slice/app.service`.
 #[derive(Clone, Debug, Default)]
 pub struct ShellVariables(BTreeMap<String, String>);
 
@@ -66,7 +66,7 @@ impl ShellVariables {
     const MOST: usize = 30;
     const LONGEST: usize = 512;
 
-    /// Sets those that a command line sets.
+    /// Sets the variables that a command line assigns.
     pub fn set(&mut self, line: &str) {
         let (commands, _) = CommandLine::each(line);
         for (name, value) in commands.iter().flat_map(CommandLine::assignments) {
@@ -78,7 +78,7 @@ impl ShellVariables {
         }
     }
 
-    /// The line with their values: `cat $CG/io.stat`, `cat ${CG}/io.stat`.
+    /// Expands the variables in a line: `cat $CG/io.stat`, `cat ${CG}/io.stat`.
     pub fn expanded(&self, line: &str) -> Option<String> {
         if self.0.is_empty() || !line.contains('$') {
             return None;
@@ -108,20 +108,20 @@ impl ShellVariables {
     }
 }
 
-/// The machines that prompts name. The banner below a prompt may name the same machine differently, for example because only one of
+/// Machines named in prompts. The banner below a prompt may name the same machine differently, for example because only one of
 /// the two was anonymized.
 #[derive(Clone, Debug, Default)]
 pub struct PromptHosts {
     last: Option<Name>,
-    /// The last one, and the machine of what followed, before a command was run on another one.
+    /// Last prompt and current machine before a command ran on another machine.
     before_remote: Option<(Option<Name>, Option<Name>)>,
-    /// The names that banners have for them.
+    /// Names that banners use for these machines.
     banners: HashMap<Name, Name>,
 }
 
 impl PromptHosts {
-    /// Sets `host` to the machine of what follows a command: `remote`, on which ssh ran it, or that of the prompt. It stays if
-    /// neither is known, or if it is that of the last prompt.
+    /// Sets `host` to the machine whose output follows a command: `remote`, on which ssh ran it, or that of the prompt. Keeps
+    /// `host` if neither is known, or if the name is that of the last prompt.
     pub fn enter(&mut self, remote: Option<&str>, prompt: Option<&str>, host: &mut Option<Name>) {
         if let Some(before) = self.before_remote.take() {
             (self.last, *host) = before;
@@ -135,7 +135,7 @@ impl PromptHosts {
         }
     }
 
-    /// Takes the name in a banner below the last prompt. Returns that of the prompt, if it is another one and was used so far.
+    /// Takes the name from a banner below the last prompt. Returns the prompt's name if it differs and was used until now.
     pub fn rename(&mut self, banner: &Name) -> Option<Name> {
         let last = self.last.as_ref().filter(|last| Host::names_differ(Some(last), Some(banner)))?;
         let before = self.banners.insert(last.clone(), banner.clone());
@@ -143,26 +143,27 @@ impl PromptHosts {
     }
 }
 
-/// An I/O scheduler, as the text says.
+/// An I/O scheduler named in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduler {
     name: &'static str,
-    /// The line of a sentence that names it; `None` if a command set it.
+    /// Line of the sentence that names it; `None` if a command set it.
     said_on: Option<u32>,
 }
 
 impl Scheduler {
-    /// Those of block/, old and new; `none` and `deadline` are words of other sentences, too.
+    /// Schedulers of block/, old and new. `none` and `deadline` also occur in other sentences.
     const NAMES: [&str; 7] = ["cfq", "bfq", "mq-deadline", "kyber", "noop", "deadline", "none"];
     const ORDINARY_WORDS: [&str; 2] = ["deadline", "none"];
-    /// A longer line is no sentence.
+    /// Maximum length of a sentence.
     const LONGEST: usize = 200;
-    /// How far a sentence is from what it introduces.
+    /// Maximum number of lines between a sentence and the output that it introduces.
     const NEAR: u32 = 4;
 
-    /// `# echo bfq > /sys/block/sda/queue/scheduler`; `With bfq I get:`. A sentence that names several says nothing.
+    /// Parses `# echo bfq > /sys/block/sda/queue/scheduler` or `With bfq I get:`. Ignores a sentence that names several
+    /// schedulers.
     pub fn named(line: &str, number: u32) -> Option<Self> {
-        // Checked first, since it is asked of every line that is no output.
+        // Checked first, since every line that is not output is tested.
         let may_name = ["fq", "FQ", "eadline", "yber", "oop", "cheduler"].iter().any(|part| line.contains(part));
         if !may_name || line.len() > Self::LONGEST {
             return None;
@@ -176,31 +177,33 @@ impl Scheduler {
         is_clear.then_some(Self { name, said_on: (!is_command).then_some(number) })
     }
 
-    /// The one in use for what is printed on a line, as far as the text says.
+    /// Returns the scheduler in use for the output on a line, as far as the text says.
     pub fn at(&self, line: u32) -> Option<&'static str> {
         self.said_on.is_none_or(|said| line.saturating_sub(said) <= Self::NEAR).then_some(self.name)
     }
 }
 
 impl CaptureContext {
-    /// The date in the banner, for tools that print only the time of each row.
+    /// Returns the date in the banner, for tools that print only the time of each row.
     pub fn day(&self) -> PrintedTime {
         PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), ..PrintedTime::default() }
     }
 
-    /// Seconds since 1970 that `date +%s` printed: only below that command, since other numbers stand alone in a line, too.
+    /// Parses seconds since 1970 as `date +%s` prints them. Below any other command, a number that stands alone in a line is
+    /// ignored.
     pub fn epoch_line(&self, text: &str) -> Option<PrintedTime> {
         clock::epoch_time(text.trim()).filter(|_| self.prints_epoch || self.command.is_none())
     }
 
-    /// Sets the time that was printed before what comes next. Returns by how many seconds the clock was set since the time before, if
-    /// times had been printed at regular intervals until then: otherwise outputs are merely in another order.
+    /// Sets the time printed before the next output. Returns the seconds by which the clock was set since the previous time,
+    /// but only if times had been printed at regular intervals until then: otherwise the outputs are merely in a different
+    /// order.
     pub fn set_at(&mut self, at: PrintedTime) -> Option<f64> {
         let is_regular = self.clock.is_regular();
         let reading = self.clock.read(at, None);
         let set_by = reading.set_by.filter(|_| is_regular);
         self.is_clock_set |= set_by.is_some();
-        // Times of day go on after midnight.
+        // Times of day continue after midnight.
         let is_counted = self.is_clock_set || at.date.is_none();
         self.at = if is_counted { self.clock.first().after(reading.elapsed) } else { at };
         if reading.set_by.is_some() && !is_regular {
@@ -212,7 +215,7 @@ impl CaptureContext {
         set_by
     }
 
-    /// A time of day that comes after the time printed before the output.
+    /// Dates a time of day that follows the time printed before the output.
     pub fn at_time_of_day(&self, time: f64) -> PrintedTime {
         let is_next_day = self.at.time.is_some_and(|before| time < before % DAY - DAY / 2.0);
         let same_day = PrintedTime { time: Some(time), ..self.at };
@@ -222,20 +225,21 @@ impl CaptureContext {
         }
     }
 
-    /// The time at which the next files of /proc and /sys are printed. Where no time is printed, that of the first step is zero.
+    /// Returns the time at which the next files of /proc and /sys are printed. If no time is printed, the first step is at
+    /// zero.
     pub fn files_at(&self) -> PrintedTime {
         let is_relative = self.steps.as_ref().is_some_and(PrintSteps::is_timed_by_pauses);
         let time = self.at.time.or(is_relative.then_some(0.0));
         PrintedTime { time: time.map(|time| time + self.waited), ..self.at }
     }
 
-    /// Whether only pauses say when the command line printed what it did: a date in the midst of that must not set the clock.
+    /// Returns true if only pauses show when the command line printed its outputs: a date among them must not set the clock.
     pub fn is_timed_by_pauses(&self) -> bool {
         let is_begun = !self.outputs.is_empty() || self.steps.as_ref().is_some_and(PrintSteps::is_timed_by_pauses);
         self.at.time.is_none() && self.pause.is_some() && is_begun
     }
 
-    /// Sets the time of an output in this format: of one that comes again after a pause, by the pauses since the first.
+    /// Sets the time of an output. If the same format was already printed, adds the pauses since its first output.
     pub fn set_time(&self, run: &mut ToolRun) {
         run.start = self.at;
         let Some(pause) = self.pause else { return };
@@ -244,14 +248,14 @@ impl CaptureContext {
         run.start.time = Some(self.at.time.unwrap_or(0.0) + pause * copies as f64);
     }
 
-    /// Goes on to what the command line prints next of them.
+    /// Advances to the files that the command line prints next.
     pub fn advance(&mut self) {
         let next = self.steps.as_mut().and_then(PrintSteps::advance);
         self.waited += next.as_ref().map_or(0.0, |(_, waited)| *waited);
         self.printed = next.map(|(files, _)| files);
     }
 
-    /// Goes on to the container that a command runs in, or back from it.
+    /// Enters the container that a command runs in, or leaves it.
     pub fn enter_container(&mut self, command: &CommandLine) {
         const LEAVE: [&str; 2] = ["exit", "logout"];
         self.container = match (command.container(), self.container.take()) {
@@ -260,13 +264,13 @@ impl CaptureContext {
         };
     }
 
-    /// The command, if it was this program.
+    /// Returns the command if it runs this program.
     pub fn command_of(&self, program: &str) -> Option<&CommandLine> {
         self.command.as_ref().filter(|command| command.program() == program)
     }
 
-    /// Whether the next report is the only one that this tool printed: its command line asks for one; or, where there is no
-    /// command line, the banner that begins its output stands directly above.
+    /// Returns true if the next report is the only one that this tool printed: its command line asks for one, or, without a
+    /// command line, the banner at the start of its output is directly above.
     pub fn prints_once(&self, tool: &str) -> bool {
         match &self.command {
             Some(command) => command.program() == tool && command.reports() == Some(1),
@@ -274,30 +278,30 @@ impl CaptureContext {
         }
     }
 
-    /// Whether the command line has left out the beginning of what this tool printed.
+    /// Returns true if the command line cut off the beginning of this tool's output.
     pub fn lacks_beginning(&self, tool: &str) -> bool {
         let is_below_banner = self.banner.is_some() && !self.is_past_banner;
         let command = self.command_of(tool).filter(|command| command.reports() != Some(1));
         command.is_some_and(CommandLine::cuts_beginning) && !is_below_banner
     }
 
-    /// Whether another output was read since the last command and banner: what comes now may be the rest of it.
+    /// Returns true if another output was read since the last command and banner: the next lines may be the rest of it.
     pub fn is_past_output(&self) -> bool {
         self.is_past_banner && self.is_past_command
     }
 
-    /// The number that `nproc` prints.
+    /// Returns the number printed by `nproc`.
     pub fn counted_cpus(&self, text: &str) -> Option<f64> {
         text.trim().parse::<u16>().ok().filter(|count| self.counts_cpus && *count > 0).map(f64::from)
     }
 
-    /// The interval on the command line.
+    /// Returns the interval on the command line.
     pub fn interval(&self) -> Option<f64> {
         self.command.as_ref()?.interval()
     }
 }
 
-/// The first line of sysstat's tools: the machine, and the date the output begins on.
+/// Banner of sysstat's tools: the machine, and the date on which the output begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Banner {
     pub date: Option<Date>,
@@ -307,10 +311,10 @@ pub struct Banner {
 }
 
 impl Banner {
-    /// Reads a banner; `None` for any other line.
+    /// Reads a banner; returns `None` for any other line.
     pub fn read(line: &str) -> Option<Self> {
         let rest = line.trim_start().strip_prefix("Linux ")?;
-        // `uname -a` has the host's name first, and more words before a parenthesis.
+        // `uname -a` prints the host name first, and more words before a parenthesis.
         let (release, rest) =
             rest.split_once(" (").filter(|(release, _)| !release.trim().contains(char::is_whitespace))?;
         let (host, rest) = rest.split_once(')').filter(|(host, _)| !host.contains(' '))?;

@@ -23,41 +23,41 @@ use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::Name;
 
-/// Expected where no format recognizes a line.
-/// The fewest columns to which mail programs wrap, and the most lines that a command goes on for.
+/// Minimum columns at which mail programs wrap, and maximum lines of a continued command.
 const NARROWEST: usize = 60;
 const MOST_CONTINUED: usize = 12;
+/// Expected input in errors about lines that no format recognizes.
 const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
-/// What was found instead, without quoting it.
+/// Descriptions of unrecognized input, which is not quoted.
 const UNKNOWN_ROW: &str = "a row of numbers under no known header";
 const UNKNOWN_TEXT: &str = "text in no known format";
 const NOTHING: &str = "nothing of the kind in the whole file";
-/// The start of a script, which only mentions what tools print.
+/// Start of a script, which only mentions tool output.
 const SCRIPT: &str = "#!";
-/// The most skipped places of one file that are reported.
+/// Maximum number of skipped places reported for one file.
 const MOST_SKIPPED: usize = 100;
-/// What to do about them.
+/// Remedy for skipped places.
 const SAVE_AGAIN: &str = "save the command's whole output again, unchanged";
-/// The most lines of a report that is not read as a stream.
+/// Maximum number of lines of a report that is not read as a stream.
 const MOST_LINES: u32 = 200_000;
-/// No output that is printed again and again is longer.
+/// Maximum number of lines of an output that is printed repeatedly.
 const MOST_LINES_OF_COPY: usize = 2000;
-/// A longer line begins no report, unless it begins with one of these: JSON, and what mysql prints into one line.
+/// Maximum length of a line that begins a report, and the exceptions: JSON, and what mysql prints on one line.
 const LONGEST_LINE: usize = 8192;
 const LONG_LINES: [&str; 3] = ["{", "[", "InnoDB"];
 
 /// One file to read.
 pub struct Input<'r> {
-    /// Its name in errors and evidence.
+    /// Name of the file in errors and evidence.
     pub name: String,
-    /// Its bytes.
+    /// Contents of the file.
     pub reader: Box<dyn BufRead + 'r>,
 }
 
-/// Reads a file into `captures`, and returns why nothing in it could be read.
+/// Reads a file into `captures`. Returns the reason if nothing in it could be read.
 ///
 /// # Errors
-/// The first place whose meaning is not certain, if `strict`.
+/// Fails at the first place whose meaning is uncertain, if `strict`.
 pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures) -> Result<Option<Refusal>, Refusal> {
     let lines = Lines::new(input.name, input.reader).at(captures.next_file()).strictly(strict);
     let file = lines.file().clone();
@@ -77,14 +77,14 @@ pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures)
     reader.read()
 }
 
-/// Places of a file that were left out for one reason.
+/// Places of a file that were left out for the same reason.
 struct LeftOut {
     first: Refusal,
     lines: Vec<u32>,
 }
 
 impl LeftOut {
-    /// `line 14`, `lines 14, 20 to 25, 33`
+    /// Formats the line numbers: `line 14`, `lines 14, 20 to 25, 33`.
     fn place(&self) -> String {
         let mut lines = self.lines.clone();
         lines.sort_unstable();
@@ -124,9 +124,9 @@ struct FileReader<'r, 'a> {
     any: bool,
     /// Whether anything was read.
     recognized: bool,
-    /// The format of an output that had nothing in it.
+    /// Format of an output that was empty.
     empty_output: Option<&'static str>,
-    /// Whether it is console output, with the kernel's messages among other lines.
+    /// Whether the file is console output, with kernel messages among other lines.
     console: bool,
     skipped: usize,
     left_out: Vec<LeftOut>,
@@ -164,7 +164,7 @@ impl FileReader<'_, '_> {
             };
             self.skip_text(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found));
         }
-        // What is left out of a file that can be read is noted in its capture.
+        // Gaps in a readable file are noted in its capture.
         self.note_left_out();
         Ok(self.first_skipped.filter(|_| !self.recognized))
     }
@@ -208,13 +208,13 @@ impl FileReader<'_, '_> {
             context.is_past_command = false;
             context.banner = None;
         } else if (context.steps.is_some() || context.printed.is_some()) && kernel_files::is_message(text) {
-            // What is printed next is not certain any more.
+            // What is printed next is no longer certain.
             (context.printed, context.steps) = (None, None);
             self.note_message(text, context);
         } else if let Some(printed) = &context.printed
             && (context.steps.is_none() || printed.begin_next(&mut self.lines))
         {
-            // What a format reads as text is left to it.
+            // Files that a format reads as text are left to that format.
             let is_read = context.printed.as_ref().is_some_and(PrintedFiles::is_of_proc) && self.format(text).is_some();
             let read = if is_read { Ok(()) } else { self.output(&kernel_files::FORMAT, context) };
             context.advance();
@@ -283,7 +283,7 @@ impl FileReader<'_, '_> {
         Ok(())
     }
 
-    /// Notes why no figures are taken from a file of which nothing was read, if that is no mistake.
+    /// Notes why a file yields no figures, if that is not a mistake.
     fn note_unread(&mut self, context: &CaptureContext) {
         let command = context.command.as_ref().filter(|command| is_for_people(command));
         let (what, why) = match (self.empty_output, command) {
@@ -299,7 +299,7 @@ impl FileReader<'_, '_> {
         (self.any, self.recognized) = (true, true);
     }
 
-    /// Notes that a command printed an error instead of what was asked.
+    /// Notes that a command printed an error instead of its output.
     fn note_message(&mut self, text: &str, context: &CaptureContext) {
         const LONGEST: usize = 160;
         let Some(command) = context.command.as_ref().filter(|command| is_read(command) || is_for_people(command))
@@ -312,7 +312,7 @@ impl FileReader<'_, '_> {
         (self.any, self.recognized) = (true, true);
     }
 
-    /// Notes that a command printed nothing, if its output is read: that is an answer, too.
+    /// Notes that a command whose output is read printed nothing: that is an answer too.
     fn note_silence(&mut self, command: &CommandLine, text: &str) {
         let next = self.lines.peek_past_blanks(1).map(|(_, next)| next.to_owned());
         // A comment that begins an output looks like a prompt of root.
@@ -328,7 +328,7 @@ impl FileReader<'_, '_> {
         }
     }
 
-    /// Reads what a sentence quotes between backquotes, as far as it is output; whether any is.
+    /// Reads output quoted between backquotes in a sentence. Returns true if there was any.
     fn quotations(&mut self, text: &str, context: &CaptureContext) -> Result<bool, Refusal> {
         let console = self.console;
         let mut any = false;
@@ -342,7 +342,7 @@ impl FileReader<'_, '_> {
         Ok(any)
     }
 
-    /// Reads the output that a text within a line or file begins with; `None` if it begins with none.
+    /// Reads the output at the start of a text within a line or file. Returns `None` if the text does not start with output.
     fn inner(&mut self, content: String, line: u32, context: &CaptureContext) -> Option<Result<(), Refusal>> {
         let content = std::io::Cursor::new(content);
         let lines = Lines::new(self.file.clone(), content).numbered_from(line).strictly(self.strict);
@@ -355,13 +355,14 @@ impl FileReader<'_, '_> {
         read
     }
 
-    /// The command line with the lines that it goes on in, which are taken but for the last. `None` if it is only one.
+    /// Joins a command line with its continuation lines, and takes all of them but the last. Returns `None` if the command has
+    /// only one line.
     fn continued(&mut self, text: &str) -> Option<CommandLine> {
         let mut joined = text.trim().to_owned();
         let mut lines = 1;
         while let Some(next) = self.lines.peek(lines).filter(|next| lines <= MOST_CONTINUED && goes_on(&joined, next)) {
             let next = next.trim();
-            // What the shell prints before such a line.
+            // The shell prints this before a continuation line.
             let next = next.strip_prefix("> ").unwrap_or(next);
             joined = format!("{} {next}", joined.trim_end_matches('\\').trim_end());
             lines += 1;
@@ -371,7 +372,7 @@ impl FileReader<'_, '_> {
         Some(command)
     }
 
-    /// The format whose output starts at the next line, possibly behind a margin, which is then set.
+    /// Returns the format whose output starts at the next line. If a margin precedes the output, sets that margin.
     fn format(&mut self, text: &str) -> Option<&'static Format> {
         let starting = |lines: &mut Lines<'_>| FORMATS.iter().find(|f| (f.starts)(lines));
         let found = self.lines.join_wrapped_table(starting).or_else(|| starting(&mut self.lines));
@@ -383,7 +384,7 @@ impl FileReader<'_, '_> {
                 self.lines.set_margin(Margin::None);
             }
         }
-        // A log that is no kernel's may hold the output of other tools.
+        // A log that is not the kernel's may hold the output of other tools.
         let is_other_log =
             || found.is_some_and(|f| f.name == kernel_log::FORMAT.name) && !kernel_log::is_from_kernel(text);
         if found.is_some() && !is_other_log() {
@@ -448,20 +449,21 @@ impl FileReader<'_, '_> {
         result.or_else(|refusal| self.skip(refusal))
     }
 
-    /// The lines up to the one that the output begins with again, with other numbers. `None` if it does not.
+    /// Returns the number of lines up to the next repetition of the first line, with other numbers. Returns `None` if there is
+    /// none.
     fn lines_of_copy(&mut self) -> Option<u32> {
         fn words(text: &str) -> impl Iterator<Item = &str> {
             text.split_whitespace().filter(|word| word.parse::<f64>().is_err())
         }
         let first = self.lines.peek(0)?.to_owned();
         words(&first).next()?;
-        // What is found behind the end of the output does no harm: it ends by itself before that.
+        // A match after the end of the output does no harm: the output ends by itself before that.
         let begins_again = |at: &usize| self.lines.peek(*at).is_some_and(|text| words(text).eq(words(&first)));
         let at = (1..MOST_LINES_OF_COPY).find(begins_again)?;
         self.lines.distance(at)
     }
 
-    /// Reads a file of /proc that a format reads as text; others are collected.
+    /// Reads a file of /proc that a format reads as text; collects all other files.
     fn kernel_file(&mut self, mut file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
         file.at = context.files_at();
         file.host.clone_from(&context.host);
@@ -478,7 +480,7 @@ impl FileReader<'_, '_> {
         added.or_else(|refusal| self.skip(refusal))
     }
 
-    /// Skips a place; if strict, it ends the reading.
+    /// Skips a place, or fails if strict.
     fn skip(&mut self, refusal: Refusal) -> Result<(), Refusal> {
         if self.strict {
             return Err(refusal);
@@ -487,7 +489,7 @@ impl FileReader<'_, '_> {
         Ok(())
     }
 
-    /// Skips text in no known format, which is reported once per file. It is not quoted: it may be anything.
+    /// Skips text in no known format, and reports it once per file. Does not quote it: it may be anything.
     fn skip_unrecognized(&mut self, found: &str) {
         self.skip_text(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, found));
     }
@@ -524,12 +526,12 @@ impl FileReader<'_, '_> {
     }
 }
 
-/// Whether a place was skipped because no format knows it, rather than because it is empty, binary or damaged.
+/// Returns true if a place was skipped because no format recognizes it, rather than because it is empty, binary or damaged.
 pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
     refusal.expected == KNOWN_OUTPUT && [UNKNOWN_ROW, UNKNOWN_TEXT, NOTHING].contains(&refusal.found.as_str())
 }
 
-/// Whether a line is what a program says that cannot do what was asked.
+/// Returns true if a line is the error message of a program that could not do what was asked.
 fn is_error(text: &str) -> bool {
     const LONGEST: usize = 300;
     const ERRORS: [&str; 9] = [
@@ -547,9 +549,9 @@ fn is_error(text: &str) -> bool {
     is_usage || text.len() <= LONGEST && text.contains(':') && ERRORS.iter().any(|error| text.contains(error))
 }
 
-/// What a sentence quotes between backquotes and may be output.
+/// Returns the quotations between backquotes in a sentence that may be output.
 fn quotations(text: &str) -> Vec<&str> {
-    // Asked of every line that begins no output.
+    // Checked first, since every line that begins no output is tested.
     if !text.contains('`') {
         return Vec::new();
     }
@@ -562,7 +564,7 @@ fn quotations(text: &str) -> Vec<&str> {
     parts.iter().skip(1).step_by(2).filter(may_be_output).copied().collect()
 }
 
-/// Whether the words around the quotations of a line deny or suppose something, or call it an example.
+/// Returns true if the words around the quotations in a line deny or suppose something, or call it an example.
 fn is_doubted(text: &str) -> bool {
     const DOUBTS: [&str; 22] = [
         "not", "no", "never", "without", "none", "neither", "instead", "unlike", "if", "unless", "when", "whenever",
@@ -575,13 +577,13 @@ fn is_doubted(text: &str) -> bool {
     text.split('`').step_by(2).flat_map(str::split_whitespace).any(is_doubt)
 }
 
-/// Whether a command line goes on in the next line: by a backslash, or because a mail program wrapped it at a word that is an
-/// option and would not have fitted.
+/// Returns true if a command line continues on the next line: after a backslash, or because a mail program wrapped it before an
+/// option that would not have fitted.
 fn goes_on(command: &str, next: &str) -> bool {
     let is_option = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        // `bs=1M` goes on with operands of its kind; output may begin so, too.
+        // `bs=1M` continues with operands of its kind; output may begin like that too.
         let is_operand = || word.contains('=') && command.contains('=');
         is_name && (word.starts_with('-') && name.bytes().any(|b| b.is_ascii_alphabetic()) || is_operand())
     };
@@ -590,14 +592,14 @@ fn goes_on(command: &str, next: &str) -> bool {
     command.ends_with('\\') || would_not_fit && !first.is_empty() && next.split_whitespace().all(is_option)
 }
 
-/// Whether the command prints things that no format reads: those are skipped without a word.
+/// Returns true if the command prints things that no format reads; these are skipped silently.
 fn is_of_unknown_program(context: &CaptureContext) -> bool {
     context.command.as_ref().is_some_and(|command| !is_fully_read(command.program()))
 }
 
-/// The first long line of a file whose lines are all without a space.
+/// Returns the position of the first long line in a file whose lines contain no spaces.
 fn without_spaces(lines: &mut Lines<'_>) -> Option<usize> {
-    /// How many lines to look at, how many of them must be one word, and how long a word is no heading.
+    /// Number of lines to look at, minimum number of one-word lines, and minimum length of a word that is not a heading.
     const SAMPLE: usize = 40;
     const LEAST: usize = 5;
     const LONG_WORD: usize = 20;

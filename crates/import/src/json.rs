@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use std::io::{self, Read};
 
-/// How many lines after its brace a document's first key may stand.
+/// Number of lines from the opening brace within which the first key of a document must appear.
 const KEY_WITHIN: usize = 4;
 const LARGEST: usize = 24 * 1024 * 1024;
 
-/// Whether a document whose first key is this one begins at the next line.
+/// Returns true if a document whose first key is `key` begins at the next line.
 pub fn begins(lines: &mut Lines<'_>, key: &str) -> bool {
     if !lines.next_is(|line| line.trim_start().starts_with('{')) {
         return false;
@@ -26,7 +26,7 @@ pub fn begins(lines: &mut Lines<'_>, key: &str) -> bool {
 /// Takes the document that begins at the next line.
 ///
 /// # Errors
-/// If it is not what `expected` says, with the line at which that became clear.
+/// Fails if the document does not match what `expected` describes, at the line where that became clear.
 pub fn take<T: DeserializeOwned>(lines: &mut Lines<'_>, expected: &str) -> Result<T, Refusal> {
     let mut text = JsonText { lines, line: Vec::new(), at: 0, length: 0 };
     let read = T::deserialize(&mut serde_json::Deserializer::from_reader(&mut text));
@@ -37,7 +37,7 @@ pub fn take<T: DeserializeOwned>(lines: &mut Lines<'_>, expected: &str) -> Resul
     })
 }
 
-/// The lines from here on as a reader, without line ends, which mean nothing in JSON.
+/// Reader of the remaining lines without line ends, which mean nothing in JSON.
 struct JsonText<'l, 'r> {
     lines: &'l mut Lines<'r>,
     line: Vec<u8>,

@@ -1,7 +1,7 @@
-//! Files of /proc and /sys that stand in texts, until they are written where the readers of the live kernel find them.
+//! Files of /proc and /sys found in texts, held until they are written where the readers of the live kernel expect them.
 //!
-//! Which paths there are is up to whoever wrote the text: only plain names below /proc and /sys are accepted, and all sizes and
-//! numbers are limited.
+//! The paths come from the author of the text: only plain names below /proc and /sys are accepted, and all sizes and counts are
+//! limited.
 
 use crate::clock::PrintedTime;
 use crate::refusal::Refusal;
@@ -10,30 +10,30 @@ use whyslow_model::diagnosis::Host;
 use whyslow_model::origin::SourceLocation;
 use whyslow_model::value::Name;
 
-/// The longest path, and the longest name in it.
+/// Maximum length of a path, and of a name in it.
 const LONGEST_PATH: usize = 512;
 const LONGEST_NAME: usize = 200;
-/// No path is deeper.
+/// Maximum depth of a path.
 const DEEPEST: usize = 24;
-/// The most bytes of one file, and of all.
+/// Maximum bytes of one file, and of all files.
 const LARGEST: usize = 4 << 20;
 const MOST_BYTES: usize = 32 << 20;
-/// The most files of all texts.
+/// Maximum number of files across all texts.
 const MOST_FILES: usize = 10_000;
-/// The most captures side by side.
+/// Maximum number of captures side by side.
 const MOST_SETS: usize = 64;
-/// The file with the machine's name.
+/// Path of the file with the machine's name.
 const HOST_NAME: &str = "proc/sys/kernel/hostname";
-/// The name of a control group that its files do not give.
+/// Placeholder for the name of a control group that its files do not give.
 const CONTAINER: &str = "container";
-/// Files of /sys that have several lines.
+/// Files of /sys with several lines.
 const TABLES: [&str; 5] = ["meminfo", "numastat", "vmstat", "uevent", "modalias"];
 
-/// How the names of files of control groups end that have several lines, or none.
+/// Name endings of control group files that have several lines, or none.
 const CGROUP_TABLES: [&str; 8] =
     [".stat", ".events", ".events.local", ".numa_stat", ".pressure", ".oom_control", "io.max", ".procs"];
 
-/// A path as it is printed, if it is one of a file below /proc or /sys that leads nowhere else.
+/// Returns a printed path if it names a file below /proc or /sys and leads nowhere else.
 pub fn file_path(text: &str) -> Option<&str> {
     let below = text.strip_prefix("/proc/").or_else(|| text.strip_prefix("/sys/"))?;
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.,:+@!#%=~".contains(&b);
@@ -44,7 +44,7 @@ pub fn file_path(text: &str) -> Option<&str> {
     (fits && below.split('/').all(is_name)).then_some(text)
 }
 
-/// Whether a file has one line.
+/// Returns true if a file has one line.
 pub fn is_one_line(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_table = || match path.starts_with("/sys/fs/cgroup/") {
@@ -54,19 +54,20 @@ pub fn is_one_line(path: &str) -> bool {
     path.starts_with("/proc/sys/") || (path.starts_with("/sys/") && !is_table())
 }
 
-/// Whether a file of a control group holds a limit or weight of it.
+/// Returns true if a file of a control group holds a limit or weight of that group.
 fn is_limit(path: &str) -> bool {
     const ENDS: [&str; 9] =
         [".max", ".high", ".low", ".min", ".weight", "quota_us", "period_us", "limit_in_bytes", "_device"];
     path.starts_with("sys/fs/cgroup/") && ENDS.iter().any(|end| path.ends_with(end))
 }
 
-/// The path by which the readers know a file: sysfs shows devices under several, connected by links that a text lacks.
+/// Returns the path by which the readers know a file: sysfs shows devices under several paths, connected by links that a text
+/// lacks.
 pub fn canonical(path: &str) -> String {
     let alias = |folder: &str, own: &str| path.split_once(folder).map(|(_, rest)| format!("{own}{rest}"));
     let path = match path.strip_prefix("/sys/") {
         Some(_) if path.starts_with("/sys/class/block/") => {
-            // A partition has neither; its disk is not in its path.
+            // A partition has none of these folders; its disk is not in its path.
             let of_disk = path.split('/').nth(5).is_some_and(|folder| ["queue", "device", "mq"].contains(&folder));
             if of_disk { alias("/sys/class/block/", "/sys/block/") } else { None }
         }
@@ -80,8 +81,8 @@ pub fn canonical(path: &str) -> String {
     path.trim_start_matches('/').to_owned()
 }
 
-/// The path of a file of a control group that stands where the root of the hierarchy is: a container sees its own group there. The
-/// machine's root has no such files, or nothing in them.
+/// Returns the path of a control group file that was printed at the root of the hierarchy: a container sees its own group
+/// there. The machine's root group has no such files, or empty ones.
 fn of_container(below: &str) -> Option<String> {
     const FILES: [&str; 12] = [
         "cpu.max",
@@ -119,14 +120,14 @@ fn of_container(below: &str) -> Option<String> {
 /// A file of /proc or /sys.
 #[derive(Debug, PartialEq)]
 pub struct KernelFile {
-    /// Its path from `/` on: `sys/block/sda/queue/nr_requests`.
+    /// Path without the leading `/`: `sys/block/sda/queue/nr_requests`.
     pub path: String,
-    /// The line that it begins on, and that it ends on.
+    /// First and last line of the file in the text.
     pub line: u32,
     pub last: u32,
-    /// The time at which it was printed.
+    /// Time at which the file was printed.
     pub at: PrintedTime,
-    /// The machine that it was printed on, as far as the text says.
+    /// Machine on which the file was printed, as far as the text says.
     pub host: Option<Name>,
     pub content: String,
 }
@@ -139,7 +140,7 @@ impl KernelFile {
         file
     }
 
-    /// Names the control group that the container sees as the root.
+    /// Sets the name of the control group that the container sees as the root.
     pub fn set_container(&mut self, name: &str) {
         let own = format!("/{CONTAINER}/");
         if self.path.starts_with("sys/fs/cgroup/") && self.path.contains(&own) {
@@ -147,7 +148,7 @@ impl KernelFile {
         }
     }
 
-    /// Adds a line; none beyond the largest size.
+    /// Adds a line, unless the file would exceed the maximum size.
     pub fn push(&mut self, line: u32, text: &str) {
         self.last = line;
         if self.content.len() + text.len() < LARGEST {
@@ -156,24 +157,24 @@ impl KernelFile {
         }
     }
 
-    /// Whether a format may read it as text.
+    /// Returns true if a format may read it as text.
     pub fn is_of_proc(&self) -> bool {
         self.path.starts_with("proc/") && !self.path.starts_with("proc/sys/")
     }
 }
 
-/// Files that a text has once: of one machine, at one time.
+/// Files of one machine at one time; a text has each of them once.
 #[derive(Debug)]
 pub struct KernelFileSet {
-    /// The texts that they are from.
+    /// Texts that contain the files.
     texts: BTreeSet<Name>,
-    /// The line that the first one begins on.
+    /// First line of the first file.
     line: u32,
-    /// The time of the first one that has one.
+    /// Time of the first file that has one.
     pub at: PrintedTime,
-    /// The machine that they were printed on, as far as the text says.
+    /// Machine on which the files were printed, as far as the text says.
     host: Option<Name>,
-    /// The contents by path, and where they stand.
+    /// Contents and locations by path.
     pub files: BTreeMap<String, (String, SourceLocation)>,
 }
 
@@ -186,10 +187,10 @@ pub struct KernelFileSets {
 }
 
 impl KernelFileSets {
-    /// Adds a file. One that a text already had begins another set.
+    /// Adds a file. A file that the text already had begins another set.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many files, or too many bytes in them.
     pub fn add(&mut self, text: &Name, file: KernelFile) -> Result<(), Refusal> {
         let refused = |expected: String| Err(Refusal::described(text, file.line, expected, "more; give fewer"));
         if self.count >= MOST_FILES || self.bytes + file.content.len() > MOST_BYTES {
@@ -226,7 +227,7 @@ impl KernelFileSets {
         own.for_each(|set| set.host = Some(to.clone()));
     }
 
-    /// Says in each set which machine it is of, as the kernel does.
+    /// Adds the machine's name to each set, in the file in which the kernel reports it.
     fn name_hosts(&mut self) {
         for set in &mut self.sets {
             let Some((host, text)) = set.host.clone().zip(set.texts.first().cloned()) else { continue };
@@ -235,7 +236,7 @@ impl KernelFileSets {
         }
     }
 
-    /// Gives what a text has at a later time the limits that it had before: those are rarely printed twice.
+    /// Copies the limits from earlier files of the same text to later ones: limits are rarely printed twice.
     fn repeat_limits(&mut self) {
         for at in 1..self.sets.len() {
             let (before, [set, ..]) = self.sets.split_at_mut(at) else { break };
@@ -250,7 +251,7 @@ impl KernelFileSets {
         }
     }
 
-    /// The sets and their names. Texts with different files describe one machine at one time.
+    /// Returns the sets and their names. Texts with different files describe one machine at one time.
     pub fn named(mut self) -> Vec<(String, KernelFileSet)> {
         self.repeat_limits();
         self.name_hosts();

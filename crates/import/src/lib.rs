@@ -1,4 +1,4 @@
-//! Reads what other tools printed into [`Window`](whyslow_model::window::Window)s.
+//! Reads the output of other tools into [`Window`](whyslow_model::window::Window)s.
 //!
 //! A capture is text that someone pasted: prompts, several commands, wrapped lines, remarks. [`file_reader`] finds where
 //! each command's output starts, its [`Format`] reads it into a [`ToolRun`](tool_run::ToolRun), and [`merge`] puts the runs
@@ -52,8 +52,8 @@ use file_reader::read_file;
 /// refused.
 ///
 /// # Errors
-/// If nothing was recognized at all; if `strict`, the first place whose meaning is uncertain, or at which a file could not be
-/// read.
+/// Fails if nothing was recognized at all; if `strict`, also at the first place whose meaning is uncertain, or where a file
+/// could not be read.
 pub fn read(inputs: Vec<Input<'_>>, strict: bool) -> Result<Vec<Capture>, Refusal> {
     let mut captures = Captures::default();
     for input in inputs {

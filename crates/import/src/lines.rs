@@ -1,5 +1,5 @@
-//! A file line by line, with a few lines of lookahead, so that a log of any size is read as a stream. What surrounds the
-//! output is removed here, for all formats: markup, the margin before each line, blank lines between all lines.
+//! Reads a file line by line with a few lines of lookahead, so that a log of any size is read as a stream. Removes what
+//! surrounds the output, for all formats: markup, the margin before each line, blank lines between all lines.
 
 use crate::formats::another_output_starts;
 use crate::margin::{Margin, indentation};
@@ -12,29 +12,29 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, Read};
 use whyslow_model::value::Name;
 
-/// Longer lines are cut: no tool prints one, and a file without line ends must not fill memory.
+/// Maximum length of a line; longer lines are cut. No tool prints one, and a file without line ends must not fill memory.
 const LONGEST: u64 = 64 * 1024;
-/// Buffers kept for reuse, and the largest of them.
+/// Number of buffers kept for reuse, and maximum size of each.
 const MOST_SPARE: usize = 16;
 const LARGEST_SPARE: usize = 1024;
-/// The most skipped rows that are reported.
+/// Maximum number of skipped rows to report.
 const MOST_SKIPPED: usize = 100;
-/// The columns of a mark of quotation, with its space.
+/// Columns of a quotation mark with its space.
 const QUOTE: usize = 2;
-/// The most lines that were put together, of which the numbers are kept.
+/// Maximum number of joined lines whose numbers are kept.
 const MOST_JOINED: usize = 10_000;
-/// The most blank lines to look past.
+/// Maximum number of blank lines to look past.
 const MOST_BLANKS: usize = 50;
 
 /// One line, without line end and markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextLine {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub number: u32,
     pub text: String,
 }
 
-/// A line, and how often it was quoted.
+/// A line and the number of times it was quoted.
 struct RawLine {
     line: TextLine,
     quotes: usize,
@@ -46,26 +46,26 @@ impl RawLine {
     }
 }
 
-/// The lines of a file from here on.
+/// Remaining lines of a file.
 pub struct Lines<'r> {
     file: Name,
-    /// The file's position among the files of an incident.
+    /// Position of the file among the files of an incident.
     index: u32,
     reader: Box<dyn BufRead + 'r>,
     ahead: VecDeque<TextLine>,
-    /// A line that was read to see whether it is the rest of the one before.
+    /// Line that was read to see whether it continues the one before.
     next: Option<RawLine>,
-    /// The numbers of lines that were put together.
+    /// Numbers of the lines that were joined.
     joined: BTreeSet<u32>,
-    /// The number of the last line that was read.
+    /// Number of the last line that was read.
     read: u32,
-    /// What precedes each line of the output that is being read.
+    /// Text before each line of the current output.
     margin: Margin,
     /// Whether a blank line was inserted after every line.
     double_spaced: bool,
-    /// Whether the line before is of a table in Markdown.
+    /// Whether the previous line belongs to a Markdown table.
     in_table: bool,
-    /// The bytes of the current line, and buffers of earlier ones: a log of a gigabyte has ten million lines.
+    /// Bytes of the current line, and buffers of earlier lines: a log of a gigabyte has ten million lines.
     bytes: Vec<u8>,
     spare: Vec<String>,
     taken: u32,
@@ -73,15 +73,15 @@ pub struct Lines<'r> {
     failure: Option<std::io::Error>,
     strict: bool,
     skipped: Vec<Refusal>,
-    /// How many lines and rows were refused.
+    /// Number of refused lines and rows.
     refused: usize,
     binary: bool,
-    /// The line after which the text ends for the format that is reading.
+    /// Line after which the text ends for the current format.
     until: u32,
 }
 
 impl<'r> Lines<'r> {
-    /// The lines from `reader`; `file` is the name used in errors and evidence.
+    /// Reads the lines of `reader`; `file` is the name used in errors and evidence.
     pub fn new(file: impl Into<Name>, reader: impl BufRead + 'r) -> Self {
         Self {
             file: file.into(),
@@ -107,12 +107,12 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// If `strict`, no row may be skipped.
+    /// Forbids skipping rows if `strict`.
     pub fn strictly(self, strict: bool) -> Self {
         Self { strict, ..self }
     }
 
-    /// The first line has this number.
+    /// Sets the number of the first line.
     pub fn numbered_from(self, first: u32) -> Self {
         Self { read: first.saturating_sub(1), taken: first.saturating_sub(1), ..self }
     }
@@ -122,10 +122,10 @@ impl<'r> Lines<'r> {
         Self { index, ..self }
     }
 
-    /// Passes a result on; unless strict, remembers the refusal and returns `None`.
+    /// Passes a result on. Unless strict, remembers a refusal and returns `None`.
     ///
     /// # Errors
-    /// The refusal, if strict.
+    /// Returns the refusal if strict.
     pub fn keep<T>(&mut self, read: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
         match read {
             Err(refusal) if !self.strict => {
@@ -139,16 +139,17 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// How many lines and rows were left out so far, in all outputs: sums over lines are unknown if one of them was.
+    /// Returns the number of lines and rows left out so far, in all outputs. A sum over lines is unknown if one of them is
+    /// missing.
     pub fn refused(&self) -> usize {
         self.refused
     }
 
-    /// Takes the next line of an output. Lines that are `damaged`, and the numbers that were broken off them, are left out,
-    /// so that they do not end it. `expected` says what its lines are.
+    /// Takes the next line of an output. Leaves out damaged lines, and the numbers broken off them, so that they do not end the
+    /// output. `expected` describes the lines.
     ///
     /// # Errors
-    /// A damaged line, if strict.
+    /// Fails at a damaged line if strict.
     pub fn take_own(
         &mut self,
         is_own: impl Fn(&str) -> bool,
@@ -174,12 +175,12 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// The rows skipped since the last call.
+    /// Returns the rows skipped since the last call.
     pub fn take_skipped(&mut self) -> Vec<Refusal> {
         std::mem::take(&mut self.skipped)
     }
 
-    /// A number for the next line that is unique and ascending over all files.
+    /// Returns a number for the next line that is unique and ascending across all files.
     pub fn sequence(&self) -> u64 {
         (u64::from(self.index) << 32) | u64::from(self.number())
     }
@@ -188,17 +189,17 @@ impl<'r> Lines<'r> {
         &self.file
     }
 
-    /// The number of the next line.
+    /// Returns the number of the next line.
     pub fn number(&self) -> u32 {
         self.ahead.front().map_or(self.taken + 1, |line| line.number)
     }
 
-    /// What precedes each line from here on is no part of the output.
+    /// Sets the margin that precedes each line from here on and is not part of the output.
     pub fn set_margin(&mut self, margin: Margin) {
         self.margin = margin;
     }
 
-    /// The line `after` lines behind the next one; 0 is the next one itself.
+    /// Returns the line `after` lines after the next one; 0 is the next one itself.
     pub fn peek(&mut self, after: usize) -> Option<&str> {
         if after >= self.until.saturating_sub(self.taken) as usize {
             return None;
@@ -211,15 +212,15 @@ impl<'r> Lines<'r> {
         Some(&line.text[self.margin.length(&line.text)..])
     }
 
-    /// How many lines of the file lead up to one that was looked at, blank ones that are left out included.
+    /// Returns the number of file lines up to a line that was peeked at, including blank lines that were dropped.
     pub fn distance(&self, after: usize) -> Option<u32> {
         let number = |at: usize| self.ahead.get(at).map(|line| line.number);
         Some(number(after)? - number(0)?)
     }
 
-    /// Joins a table that a mail program wrapped, if what begins at the next line becomes one that is `known`.
+    /// Joins a table that a mail program wrapped, if `known` recognizes the joined lines.
     pub fn join_wrapped_table<T>(&mut self, known: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        /// How many lines show whether it can be one, and how many it may have.
+        /// Number of lines that show whether it can be a wrapped table, and maximum length of a table.
         const SHORT: usize = 5;
         const MOST: usize = 500;
         self.peek(SHORT - 1);
@@ -235,16 +236,16 @@ impl<'r> Lines<'r> {
         known
     }
 
-    /// What the next lines show of the limit at which a mail program may have broken them.
+    /// Estimates from the next lines the limit at which a mail program may have broken them.
     pub fn wrap(&mut self) -> Wrap {
-        /// How many lines to look at.
+        /// Number of lines to look at.
         const MOST: usize = 30;
         self.peek(MOST - 1);
         Wrap::of(self.ahead.iter().take(MOST).map(|line| line.text.as_str()))
     }
 
-    /// The next line with what a mail program broke off it, and the number of lines that it stands on. What `begins` a line
-    /// of the same output, or another output than that of the tool `own`, is no rest.
+    /// Returns the next line joined with the pieces that a mail program broke off, and the number of lines it spans. A line
+    /// that `begins` accepts, or that starts the output of another tool than `own`, is not such a piece.
     pub fn peek_whole(
         &mut self,
         wrap: &mut Wrap,
@@ -266,9 +267,9 @@ impl<'r> Lines<'r> {
         Some((count, whole))
     }
 
-    /// Whether a mail program broke the line `at` lines behind the next one off a line of `columns`.
+    /// Returns true if a mail program broke the line at position `at` off a line of this many columns.
     fn is_rest_at(&mut self, at: usize, columns: usize, wrap: &Wrap, own: &str, begins: impl Fn(&str) -> bool) -> bool {
-        /// How many lines show whether another output begins.
+        /// Number of lines that show whether another output begins.
         const HEADER: usize = 4;
         let is_rest = |next: &str| !next.trim().is_empty() && wrap.breaks(columns, next) && !begins(next);
         if columns == 0 || !self.peek(at).is_some_and(is_rest) {
@@ -278,20 +279,20 @@ impl<'r> Lines<'r> {
         !another_output_starts(&mut Lines::new("", next.join("\n").as_bytes()), own)
     }
 
-    /// The white space before each of the next lines, up to a blank one.
+    /// Returns the smallest indentation of the next lines, up to a blank one.
     pub fn common_indentation(&mut self) -> usize {
-        /// How many lines to look at.
+        /// Number of lines to look at.
         const MOST: usize = 6;
         let filled = (0..MOST).map_while(|at| self.peek(at).filter(|text| !text.trim().is_empty()).map(indentation));
         filled.min().unwrap_or(0)
     }
 
-    /// Whether the next line fulfils a condition.
+    /// Returns true if the next line meets a condition.
     pub fn next_is(&mut self, condition: impl FnOnce(&str) -> bool) -> bool {
         self.peek(0).is_some_and(condition)
     }
 
-    /// The position of the first line that is not blank, and the line.
+    /// Returns the first line that is not blank, and its position.
     pub fn peek_past_blanks(&mut self, from: usize) -> Option<(usize, &str)> {
         let mut at = from;
         while self.peek(at)?.trim().is_empty() {
@@ -308,7 +309,7 @@ impl<'r> Lines<'r> {
         self.until = self.taken.saturating_add(count);
     }
 
-    /// Lifts that limit; whether it was reached before the end of the file.
+    /// Lifts that limit. Returns true if it was reached before the end of the file.
     pub fn lift_limit(&mut self) -> bool {
         let reached = self.taken >= self.until;
         self.until = u32::MAX;
@@ -323,12 +324,12 @@ impl<'r> Lines<'r> {
         Some(line)
     }
 
-    /// Takes the next line if it fulfils a condition.
+    /// Takes the next line if it meets a condition.
     pub fn take_if(&mut self, condition: impl FnOnce(&str) -> bool) -> Option<TextLine> {
         if self.next_is(condition) { self.take() } else { None }
     }
 
-    /// Takes the next line that is not blank, and the blank ones before it, if it fulfils a condition.
+    /// Takes the next line that is not blank, and the blank lines before it, if it meets a condition.
     pub fn take_past_blanks_if(&mut self, condition: impl FnOnce(&str) -> bool) -> Option<TextLine> {
         let blanks = self.peek_past_blanks(0).filter(|(_, text)| condition(text)).map(|(blanks, _)| blanks)?;
         self.skip(blanks);
@@ -343,7 +344,7 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// Returns the buffer of a line that is no longer needed.
+    /// Recycles the buffer of a line that is no longer needed.
     pub fn reuse(&mut self, line: TextLine) {
         if self.spare.len() < MOST_SPARE && line.text.capacity() <= LARGEST_SPARE {
             self.spare.push(line.text);
@@ -355,27 +356,28 @@ impl<'r> Lines<'r> {
         Refusal::new(&self.file, self.number(), expected, &found)
     }
 
-    /// Refuses a line that was taken.
+    /// Creates a refusal of a line that was taken.
     pub fn refuse_at(&self, line: &TextLine, expected: impl Into<String>) -> Refusal {
         Refusal::new(&self.file, line.number, expected, &line.text)
     }
 
-    /// Whether a line was put together, so that the spaces at which it was broken are lost.
+    /// Returns true if a line was joined from several, so that the spaces at the breaks are lost.
     pub fn is_joined(&self, line: &TextLine) -> bool {
         self.joined.contains(&line.number)
     }
 
-    /// Whether the file contains bytes that no text has.
+    /// Returns true if the file contains bytes that do not occur in text.
     pub fn is_binary(&self) -> bool {
         self.binary
     }
 
-    /// Why the file could not be read to its end.
+    /// Returns the error that stopped the reading before the end of the file.
     pub fn failure(&self) -> Option<&std::io::Error> {
         self.failure.as_ref()
     }
 
-    /// A carriage return if the file begins with nothing else, as some editors write it; otherwise a newline.
+    /// Returns the line end of the file: a carriage return if the file begins with no other, as some editors write it;
+    /// otherwise a newline.
     fn line_end(&mut self) -> u8 {
         *self.line_end.get_or_insert_with(|| {
             let begin = self.reader.fill_buf().unwrap_or_default();
@@ -383,7 +385,7 @@ impl<'r> Lines<'r> {
         })
     }
 
-    /// Reads the next line, without the blank ones that some mail programs and forums insert after every line.
+    /// Reads the next line, and drops the blank lines that some mail programs and forums insert after every line.
     fn read_spaced_line(&mut self) -> Option<TextLine> {
         let line = self.read_whole_line()?;
         let is_inserted = line.number > 1 && line.text.is_empty() && (self.double_spaced || self.alternates());
@@ -395,8 +397,7 @@ impl<'r> Lines<'r> {
         self.read_whole_line()
     }
 
-    /// Reads the next line, and what a mail program broke off it after it had been quoted: the rest has fewer marks of
-    /// quotation.
+    /// Reads the next line and joins the rest that a mail program broke off after quoting: that rest has fewer quotation marks.
     fn read_whole_line(&mut self) -> Option<TextLine> {
         let mut whole = self.next.take().or_else(|| self.read_line())?;
         if whole.quotes == 0 || whole.line.text.is_empty() {
@@ -420,9 +421,9 @@ impl<'r> Lines<'r> {
         Some(whole.line)
     }
 
-    /// Whether every other line from here on is blank, as far as the buffer shows.
+    /// Returns true if every other line from here on is blank, as far as the buffer shows.
     fn alternates(&mut self) -> bool {
-        /// How many pairs of a line and an inserted one begin such a text, unless it ends before.
+        /// Number of pairs of a line and an inserted blank one at the start of such a text, unless it ends earlier.
         const PAIRS: usize = 3;
         let end = self.line_end();
         let buffer = self.reader.fill_buf().unwrap_or_default();
@@ -432,7 +433,7 @@ impl<'r> Lines<'r> {
         pairs.peek() == Some(&(false, true)) && pairs.all(|(_, is_inserted_blank)| is_inserted_blank)
     }
 
-    /// Whether the current line is of a table in Markdown: its header, which a ruler follows, or what follows them.
+    /// Returns true if the current line belongs to a Markdown table: a header, which a ruler follows, or a later row.
     fn is_in_table(&mut self) -> bool {
         if !self.bytes.contains(&b'|') {
             return false;

@@ -1,5 +1,4 @@
-//! What precedes every line of a pasted output: indentation, the mark of a quotation, or a time stamp as `ts` and
-//! journalctl print it.
+//! Prefixes of every line of a pasted output: indentation, a quotation mark, or a time stamp as printed by `ts` and journalctl.
 
 use crate::clock::{MONTHS, date, time_of_day};
 
@@ -7,27 +6,27 @@ use crate::clock::{MONTHS, date, time_of_day};
 pub enum Margin {
     #[default]
     None,
-    /// This many bytes of white space, or fewer.
+    /// Up to this many bytes of white space.
     Indent(usize),
-    /// `| `, `: `
+    /// Quotation mark: `| `, `: `
     Mark(char),
-    /// `- `, `  * `: the sign of a list.
+    /// List bullet: `- `, `  * `
     Bullet,
-    /// `Nov 25 08:00:01 `, `2024-06-01T12:00:00+02:00 host vmstat[123]: `, `[12:00:00] `
+    /// Time stamp: `Nov 25 08:00:01 `, `2024-06-01T12:00:00+02:00 host vmstat[123]: `, `[12:00:00] `
     Stamp,
 }
 
-/// The marks of quotations besides `>`.
+/// Quotation marks besides `>`.
 const MARKS: [char; 3] = ['|', ':', '!'];
 
-/// The signs of lists.
+/// List bullets.
 const BULLETS: [&str; 3] = ["- ", "* ", "\u{2022} "];
 
-/// The length of `Jun  1 12:00:00`.
+/// Length of `Jun  1 12:00:00`.
 const SYSLOG: usize = 15;
 
 impl Margin {
-    /// The margins that a line may have.
+    /// Returns the margins that a line may have.
     pub fn candidates(line: &str) -> impl Iterator<Item = Self> + use<> {
         let indent = indentation(line);
         let mark = line.chars().next().filter(|c| MARKS.contains(c));
@@ -43,7 +42,7 @@ impl Margin {
         .flatten()
     }
 
-    /// The length of the margin of a line in bytes.
+    /// Returns the length of the margin of a line in bytes.
     pub fn length(self, line: &str) -> usize {
         match self {
             Self::None => 0,
@@ -55,26 +54,27 @@ impl Margin {
     }
 }
 
-/// The length of the white space before a line.
+/// Returns the length of the white space before a line.
 pub fn indentation(line: &str) -> usize {
     line.bytes().take_while(|b| matches!(b, b' ' | b'\t')).count()
 }
 
-/// The length of the sign of a list with the white space around it; 0 if there is none.
+/// Returns the length of a list bullet with the white space around it; 0 if there is none.
 fn bullet(line: &str) -> usize {
     let indent = indentation(line);
     let sign = BULLETS.iter().find(|sign| line[indent..].starts_with(**sign));
     sign.map_or(0, |sign| indent + sign.len() + indentation(&line[indent + sign.len()..]))
 }
 
-/// The length of a time stamp at the start of a line, with the host and sender that may follow, and one space; 0 if there
-/// is none.
+/// Returns the length of a time stamp at the start of a line, with the host and sender that may follow, and one space; 0 if
+/// there is none.
 fn stamp(line: &str) -> usize {
     let Some(length) = time_stamp(line).filter(|length| line.as_bytes().get(*length) == Some(&b' ')) else { return 0 };
     length + 1 + sender(&line[length + 1..])
 }
 
-/// The length of `[12:00:00]`, `12:00:00`, `2024-06-01 12:00:00`, `2024-06-01T12:00:00Z`, `Jun  1 12:00:00`, `1717236000.12`.
+/// Returns the length of `[12:00:00]`, `12:00:00`, `2024-06-01 12:00:00`, `2024-06-01T12:00:00Z`, `Jun  1 12:00:00` or
+/// `1717236000.12`.
 fn time_stamp(line: &str) -> Option<usize> {
     if let Some((inside, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (time_stamp(inside)? == inside.len()).then_some(inside.len() + 2);
@@ -103,7 +103,7 @@ fn is_unix_time(word: &str) -> bool {
         && (seconds.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
 }
 
-/// The length of `host vmstat[123]: ` after a time; 0 if there is none.
+/// Returns the length of `host vmstat[123]: ` after a time; 0 if there is none.
 fn sender(text: &str) -> usize {
     let mut words = text.split(' ');
     match (words.next(), words.next()) {

@@ -1,25 +1,25 @@
-//! What mail, forums, terminals and web pages add to a line of output. It is removed here, for all formats.
+//! Removes what mail, forums, terminals and web pages add to a line of output, for all formats.
 
 use std::borrow::Cow;
 
-/// Elements of web pages around preformatted text.
+/// HTML elements around preformatted text.
 const ELEMENTS: [&str; 9] = ["pre", "code", "tt", "p", "br", "br/", "br /", "blockquote", "div"];
 const ENTITIES: [(&str, &str); 6] =
     [("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
-/// A space that web pages and mail programs put in place of an ordinary one.
+/// Space that web pages and mail programs put in place of an ordinary one.
 const NO_BREAK: char = '\u{a0}';
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
-/// The colon of Chinese and Japanese input methods.
+/// Colon of Chinese and Japanese input methods.
 const WIDE_COLON: char = '\u{ff1a}';
-/// Marks a block of code.
+/// Markers of a code block.
 const FENCES: [&str; 2] = ["```", "~~~"];
-/// The longest word after a fence: `console`.
+/// Maximum length of the word after a fence: `console`.
 const LONGEST_LANGUAGE: usize = 12;
 
-/// Removes white space at the end, a byte order mark, text that a terminal overwrote, escape sequences, elements and
-/// entities of web pages, mail quotes, the asterisks with which forums mark bold text, code fences, and the frames of tables
-/// and boxes. Returns how often the line was quoted.
+/// Removes trailing white space, a byte order mark, text that a terminal overwrote, escape sequences, HTML elements and
+/// entities, mail quotes, the asterisks with which forums mark bold text, code fences, and the frames of tables and boxes.
+/// Returns how often the line was quoted.
 pub fn clean(bytes: &[u8], into: &mut String) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
@@ -89,14 +89,14 @@ fn without_elements(line: &str) -> Cow<'_, str> {
     text
 }
 
-/// `pre`, `/pre`, `pre class="x"`
+/// Returns true for a tag: `pre`, `/pre`, `pre class="x"`.
 fn is_element(tag: &str) -> bool {
     let tag = tag.strip_prefix('/').unwrap_or(tag);
     let name = tag.split(" class=").next().unwrap_or(tag);
     ELEMENTS.iter().any(|element| element.eq_ignore_ascii_case(name))
 }
 
-/// `> > text`, or after spaces, ` > text`: the text, and how often it was quoted.
+/// Removes quotation marks (`> > text`, or after spaces, ` > text`). Returns the text and how often it was quoted.
 fn unquoted(mut line: &str) -> (&str, usize) {
     const MOST_SPACES: usize = 2;
     let spaces = line.len() - line.trim_start_matches(' ').len();
@@ -111,7 +111,7 @@ fn unquoted(mut line: &str) -> (&str, usize) {
     (line, quotes)
 }
 
-/// "```console"
+/// Returns true for a code fence: "```console"
 fn is_fence(line: &str) -> bool {
     let language = FENCES.iter().find_map(|fence| line.trim().strip_prefix(fence));
     language.is_some_and(|name| name.len() <= LONGEST_LANGUAGE && name.bytes().all(|b| b.is_ascii_alphabetic()))
@@ -121,7 +121,7 @@ fn is_box_drawing(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
 }
 
-/// A line that only draws: `┌────┐`, `+-----+----+`.
+/// Returns true if a line only draws: `┌────┐`, `+-----+----+`.
 fn is_frame(line: &str) -> bool {
     let drawn = line.trim();
     let ruled = || drawn.len() > 2 && drawn.starts_with('+') && drawn.ends_with('+');
@@ -129,7 +129,7 @@ fn is_frame(line: &str) -> bool {
         || (ruled() && drawn.chars().all(|c| "+-=".contains(c)))
 }
 
-/// The line below the header of a table in Markdown: `|---|:-:|`, `-- | --`.
+/// Returns true for the line below the header of a Markdown table: `|---|:-:|`, `-- | --`.
 pub fn is_table_ruler(line: &str) -> bool {
     const FEWEST: usize = 2;
     let is_rule = |cell: &str| {
@@ -141,8 +141,8 @@ pub fn is_table_ruler(line: &str) -> bool {
     inside.split('|').count() >= FEWEST && inside.split('|').all(|cell| is_rule(cell.trim()))
 }
 
-/// The row of such a table whose cells have no line on the left or right: `Mem: | 251 | 2`. An empty cell before others is filled,
-/// so that these do not seem to be in its column.
+/// Returns the row of a Markdown table without outer bars: `Mem: | 251 | 2`. Fills an empty cell before others, so that these
+/// do not move into its column.
 pub fn row_without_frame(line: &str) -> String {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let last = cells.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
@@ -151,7 +151,8 @@ pub fn row_without_frame(line: &str) -> String {
     filled.collect::<Vec<_>>().join(" ")
 }
 
-/// The cells of a row between vertical lines: `│ a │ b │`, `| a | b |`. A tree, as lsblk draws it, has no line on the right.
+/// Returns the cells of a row between vertical lines: `│ a │ b │`, `| a | b |`. A tree, as lsblk draws it, has no line on the
+/// right.
 fn cells(line: &str) -> Option<String> {
     let row = line.trim();
     let edge = row.chars().next().filter(|c| "|│┃║".contains(*c))?;

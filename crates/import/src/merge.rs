@@ -15,37 +15,37 @@ use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
-/// Runs whose printed times are further apart than this are still placed at the same time: a log of a year and a minute
-/// of vmstat.
+/// Span in seconds beyond which runs are placed at the same time despite their printed times: a log of a year and a minute of
+/// vmstat.
 const FAR: f64 = 86_400.0;
-/// A Window's clock does not begin at zero, which is what a Snapshot without a time has.
+/// Start of a Window's clock. Not zero, which is the time of a Snapshot without one.
 pub const BEGIN: u64 = 1_000_000_000;
-/// The tool of a run that only identifies the machine.
+/// Tool name of a run that only identifies the machine.
 pub const MACHINE: &str = "machine";
-/// The most files in a capture's label.
+/// Maximum number of files in a capture's label.
 const MOST_NAMED: usize = 3;
-/// The most captures that are kept side by side.
+/// Maximum number of captures kept side by side.
 pub const MOST_CAPTURES: usize = 256;
-/// The most kinds of runs whose last group is remembered.
+/// Maximum number of kinds of runs whose last group is remembered.
 const MOST_KINDS: usize = 10_000;
 
 /// A Window over files that belong together.
 pub struct Capture {
-    /// The files it was read from, with the line if there are several captures in one.
+    /// Files it was read from, with the line if one file holds several captures.
     pub files: Vec<String>,
-    /// The machine they are of, if they say so.
+    /// Machine that the files name, if they do.
     pub host: Option<String>,
-    /// What they contain.
+    /// Readings from the files.
     pub window: Window,
 }
 
 impl Capture {
-    /// Whether both say which machine they are of, and it is not the same.
+    /// Returns true if both name their machine and the names differ.
     pub fn is_of_another_host(&self, other: &Self) -> bool {
         Host::names_differ(self.host.as_deref(), other.host.as_deref())
     }
 
-    /// Its name beside others: its files, if there are few.
+    /// Returns a label to distinguish it from other captures: its files, if there are few.
     pub fn label(&self) -> String {
         match self.files.len().checked_sub(MOST_NAMED) {
             Some(more @ 1..) => format!("{} and {more} more", self.files[..MOST_NAMED].join(" ")),
@@ -59,11 +59,11 @@ impl Capture {
 #[derive(Default)]
 pub struct RunGroups {
     all: Vec<RunGroup>,
-    /// By kind of untimed run, the group the last one went to: earlier groups have no room for another.
+    /// Group of the last run of each kind of untimed run: earlier groups have no room for another.
     last: HashMap<u64, usize>,
 }
 
-/// A hash of what makes two untimed runs conflict: tool, file and entities.
+/// Hashes what makes two untimed runs conflict: tool, file and entities.
 fn kind_of(run: &ToolRun) -> u64 {
     let mut hasher = DefaultHasher::new();
     (run.tool, &*run.file).hash(&mut hasher);
@@ -73,16 +73,16 @@ fn kind_of(run: &ToolRun) -> u64 {
 
 #[derive(Default)]
 struct RunGroup {
-    /// The machine that the first of them which says so is of.
+    /// Machine of the first run that names one.
     host: Option<Name>,
     runs: Vec<ToolRun>,
-    /// The position of the last run of each tool.
+    /// Position of the last run of each tool.
     of_tool: HashMap<&'static str, usize>,
-    /// The positions of the runs of a tool that describe an entity, by a hash of both.
+    /// Positions of the runs of a tool that describe an entity, by a hash of both.
     describing: HashMap<u64, Vec<usize>>,
 }
 
-/// A hash of a tool and an entity that it describes.
+/// Hashes a tool and an entity that it describes.
 fn mark(tool: &str, entity: &EntityKey) -> u64 {
     let mut hasher = DefaultHasher::new();
     (tool, entity).hash(&mut hasher);
@@ -90,7 +90,7 @@ fn mark(tool: &str, entity: &EntityKey) -> u64 {
 }
 
 impl RunGroups {
-    /// Adds a run, and returns whether its entities fit; `None` if it would start one capture too many.
+    /// Adds a run. Returns whether its entities fit, or `None` if it would start one capture too many.
     pub fn add(&mut self, mut run: ToolRun) -> Option<bool> {
         let kind = (run.start.time.is_none() && !run.series.is_empty()).then(|| kind_of(&run));
         let from = kind.and_then(|kind| self.last.get(&kind).copied()).unwrap_or(0);
@@ -155,7 +155,7 @@ impl RunGroups {
         self.all.iter_mut().flat_map(|group| &mut group.runs)
     }
 
-    /// Merges each group. `rank` orders the tools: of two with the same counter, the lower one's is used.
+    /// Merges each group. `rank` orders the tools: if two have the same counter, that of the tool with the lower rank is used.
     pub fn captures(mut self, rank: fn(&str) -> usize) -> Vec<Capture> {
         self.keep_files_together();
         let lines: Vec<u32> = self.all.iter().map(RunGroup::first_line).collect();
@@ -172,8 +172,8 @@ impl RunGroups {
         captures
     }
 
-    /// Outputs that do not say which machine they are of belong to the one that the rest of their file is of, rather than to whichever
-    /// capture had room for them.
+    /// Moves outputs that do not name their machine to the one that the rest of their file names, instead of whichever capture
+    /// had room for them.
     fn keep_files_together(&mut self) {
         let mut hosts: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
         for run in self.runs() {
@@ -211,26 +211,27 @@ impl RunGroups {
 }
 
 impl RunGroup {
-    /// Whether its processes have other numbers than those of a run: those of another container's PID namespace, or of the host's.
+    /// Returns true if its process numbers differ from those of a run: they belong to another container's PID namespace, or to
+    /// the host's.
     fn numbers_otherwise(&self, run: &ToolRun) -> bool {
         run.has_tasks()
             && self.runs.iter().find(|own| own.has_tasks()).is_some_and(|own| own.container != run.container)
     }
 
-    /// The line on which its first run with figures begins.
+    /// Returns the line on which the first run with figures begins.
     fn first_line(&self) -> u32 {
         self.runs.iter().map(|run| run.line).filter(|line| *line > 0).min().unwrap_or(1)
     }
 
-    /// The runs of a run's tool that describe an entity which it describes, too.
+    /// Returns the runs of the same tool that describe an entity of this run.
     fn sharing(&self, run: &ToolRun) -> impl Iterator<Item = &ToolRun> {
         let of_entity = |entity| self.describing.get(&mark(run.tool, entity)).into_iter().flatten().copied();
         let positions: BTreeSet<usize> = run.series.keys().flat_map(of_entity).collect();
         positions.into_iter().map(|at| &self.runs[at])
     }
 
-    /// A run that continues the previous one of its tool becomes part of it, so that an output printed again and again is
-    /// held as one series.
+    /// Adds a run. A run that continues the previous one of its tool becomes part of it, so that a repeated output is held as
+    /// one series.
     fn add(&mut self, run: ToolRun) -> &ToolRun {
         self.host = self.host.take().or_else(|| run.host.clone());
         let last = self.of_tool.get(run.tool).copied().filter(|at| self.runs[*at].file == run.file);
@@ -257,7 +258,7 @@ impl RunGroup {
     }
 }
 
-/// Whether a run of one instant can be held as a later reading of the other.
+/// Returns true if a run of one instant can be held as a later reading of the other.
 fn continues(last: &ToolRun, run: &ToolRun) -> bool {
     let (before, start) = (last.newest(), run.start);
     let untimed = before.time.is_none() && start.time.is_none();
@@ -265,7 +266,7 @@ fn continues(last: &ToolRun, run: &ToolRun) -> bool {
     untimed || is_comparable && start.since(before).is_some_and(|seconds| seconds >= 0.0)
 }
 
-/// Whether both describe the same entities with the same metrics, and it is not known that one is later.
+/// Returns true if both describe the same entities with the same metrics, and `b` is not known to be later.
 fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
     let machine = MachineInfo::INFO.name;
     let has_values = |series: &dyn AnySeries| series.overlaps(series);
@@ -278,8 +279,8 @@ fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
     a.tool == b.tool && b.series.iter().any(|(entity, series)| is_shared(entity, &**series)) && !follows(a, b)
 }
 
-/// Whether one run is of a later instant than the other: both in one file, and if there are counters, at known times,
-/// since only the rate of a counter means anything. A transfer that was timed again is another experiment.
+/// Returns true if `b` is of a later instant than `a`: both are in one file and, if there are counters, at known times, since
+/// only the rate of a counter means anything. A transfer that was timed again is another experiment.
 fn follows(a: &ToolRun, b: &ToolRun) -> bool {
     let is_timed = |run: &ToolRun| run.series.keys().any(|entity| entity.0 == Transfer::INFO.name);
     if is_timed(b) && is_timed(a) {
@@ -311,7 +312,7 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let mut entities = Entities::default();
     let mut notes = Vec::from_iter(zones);
     let mut averages = Snapshot::default();
-    // Of the tool that shows most of them.
+    // Taken from the tool that shows most of them.
     let mut clock_steps: Vec<(u64, i64)> = Vec::new();
     let mut origins = Origins::default();
     let mut repetitions: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
@@ -349,8 +350,8 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     Capture { files, host: host.map(|host| host.to_string()), window }
 }
 
-/// Converts the times of runs to UTC where their zone is known. A time without a zone is of the one that the rest of its file shows, or
-/// else of the only one that is known. Returns a note if that leaves times of several zones.
+/// Converts the times of runs to UTC where their zone is known. A time without a zone is in the zone that the rest of its file
+/// shows, or else in the only zone that is known. Returns a note if that leaves times of several zones.
 fn align_zones(runs: &mut [ToolRun]) -> Option<SourceReport> {
     let offset = |run: &ToolRun| run.start.zone.offset();
     let known = |file: Option<&Name>| {
@@ -395,14 +396,14 @@ fn align_zones(runs: &mut [ToolRun]) -> Option<SourceReport> {
     ))
 }
 
-/// Each tool's series of an entity, the preferred tool first.
+/// Series of an entity by tool, the preferred tool first.
 type ToolSeries = Vec<(&'static str, Box<dyn AnySeries>)>;
 
 #[derive(Default)]
 struct Entities(BTreeMap<EntityKey, ToolSeries>);
 
 impl Entities {
-    /// Whether there are values of the same metrics from this tool.
+    /// Returns true if this tool already has values of the same metrics.
     fn has(&self, entity: &EntityKey, tool: &str, series: &dyn AnySeries) -> bool {
         let all = self.0.get(entity).into_iter().flatten();
         all.filter(|(by, _)| *by == tool).any(|(_, own)| own.overlaps(series))
@@ -420,14 +421,14 @@ impl Entities {
         }
     }
 
-    /// What was read once, the preferred tool's first.
+    /// Returns the values that were read once, those of the preferred tool first.
     fn totals(&self) -> Snapshot {
         let mut totals = Snapshot::default();
         self.0.values().flatten().for_each(|(_, series)| series.copy_total(&mut totals));
         totals
     }
 
-    /// One series of each entity. A tool's readings are appended to each other before they are merged with another's.
+    /// Returns one series per entity. A tool's readings are appended to each other before they are merged with another tool's.
     fn merged(self) -> impl Iterator<Item = Box<dyn AnySeries>> {
         self.0.into_values().filter_map(|all| {
             all.into_iter().map(|(_, series)| series).reduce(|mut first, series| {
@@ -465,15 +466,15 @@ fn window(
     Window::new(snapshots.into_iter().map(finish).collect()).with_origins(origins)
 }
 
-/// The clock that the printed times are of.
+/// Clock of the printed times.
 struct PrintedClock {
     epoch: Epoch,
-    /// When it was set, and by how many nanoseconds.
+    /// Times at which it was set, and by how many nanoseconds.
     steps: Vec<(u64, i64)>,
 }
 
 impl PrintedClock {
-    /// The printed time at this time of the capture, in nanoseconds since 1970; 0 if unknown.
+    /// Returns the printed time at this time of the capture, in nanoseconds since 1970; 0 if unknown.
     fn wall_ns(&self, at: u64) -> i64 {
         let set = self.steps.iter().filter(|(step, _)| *step <= at).map(|(_, by)| by);
         match self.epoch.wall_ns(at - BEGIN) {
@@ -483,7 +484,7 @@ impl PrintedClock {
     }
 }
 
-/// The earliest printed time.
+/// Earliest printed time.
 #[derive(Clone, Copy, Default)]
 struct Epoch(PrintedTime);
 
@@ -497,12 +498,12 @@ impl Epoch {
         Self(earliest.unwrap_or(PrintedTime { date, time, ..PrintedTime::default() }))
     }
 
-    /// Seconds from here to the start of a run; 0 if unknown.
+    /// Returns the seconds from here to the start of a run; 0 if unknown.
     fn offset(self, start: PrintedTime) -> f64 {
         start.since(self.0).filter(|seconds| (0.0..FAR).contains(seconds)).unwrap_or(0.0)
     }
 
-    /// The wall clock this many nanoseconds later; 0 if unknown.
+    /// Returns the wall clock this many nanoseconds later; 0 if unknown.
     fn wall_ns(self, after: u64) -> i64 {
         self.0.since_1970().map_or(0, |seconds| (seconds * SECOND) as i64 + i64::try_from(after).unwrap_or(0))
     }

@@ -3,15 +3,16 @@
 pub const KIB: f64 = 1024.0;
 pub const MIB: f64 = KIB * KIB;
 pub const GIB: f64 = MIB * KIB;
-/// The kernel counts in sectors of this size, whatever the device's block size.
+/// Sector size in which the kernel counts, whatever the device's block size.
 pub const SECTOR: f64 = 512.0;
 pub const NS_PER_MS: f64 = 1e6;
 
-/// A number without sign, but for `-0.00`: `12`, `0.42`, `0,42` as many locales print it, or with thousands separators: `1,234,567.8`,
-/// `1.234.567`, `1.234,5`. Rejects `nan`, exponents, and `1,234`, which is one thing here and another there.
+/// Parses a number without a sign, except for `-0.00`: `12`, `0.42`, `0,42` as many locales print it, or with thousands
+/// separators: `1,234,567.8`, `1.234.567`, `1.234,5`. Rejects `nan`, exponents, and `1,234`, whose meaning depends on the
+/// locale.
 pub fn number(text: &str) -> Option<f64> {
     let is_mark = |b: &u8| matches!(b, b'.' | b',');
-    // What was rounded to zero from below.
+    // A negative value that was rounded to zero.
     let zero = text.strip_prefix('-').filter(|digits| digits.bytes().all(|b| b == b'0' || is_mark(&b)));
     let text = zero.unwrap_or(text);
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit() || is_mark(&b)) {
@@ -29,7 +30,7 @@ pub fn number(text: &str) -> Option<f64> {
     parsed.ok().filter(|n: &f64| n.is_finite())
 }
 
-/// A number with several separators as a plain one, if every group but the first has three digits.
+/// Converts a number with several separators to a plain one, if every group but the first has three digits.
 fn grouped(text: &str) -> Option<String> {
     let thousands = text.chars().find(|c| !c.is_ascii_digit())?;
     let decimal = if thousands == ',' { '.' } else { ',' };
@@ -41,7 +42,7 @@ fn grouped(text: &str) -> Option<String> {
     is_grouped.then(|| format!("{}.{fraction}", whole.replace(thousands, "")))
 }
 
-/// A number followed by a prefix of its unit: `1.5G` is 1.5 × step³. Without a prefix it is multiplied by `plain`.
+/// Parses a number followed by a unit prefix: `1.5G` is 1.5 × step³. Multiplies a number without a prefix by `plain`.
 pub fn scaled(text: &str, step: f64, plain: f64) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -56,7 +57,7 @@ pub fn scaled(text: &str, step: f64, plain: f64) -> Option<f64> {
     Some(number(digits)? * step.powi(power))
 }
 
-/// Whether several numbers, or a name and numbers, stand here without a space: `0.0025.200.002.40`.
+/// Returns true if several numbers, or a name and numbers, ran together without a space: `0.0025.200.002.40`.
 pub fn ran_together(field: &str) -> bool {
     let decimals =
         field.as_bytes().windows(3).filter(|w| w[0].is_ascii_digit() && w[1] == b'.' && w[2].is_ascii_digit());

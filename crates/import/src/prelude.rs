@@ -1,4 +1,4 @@
-//! What nearly every format uses.
+//! Imports and helpers for nearly every format.
 
 pub(crate) use crate::clock::{self, PrintedTime, ReportInterval, SECOND};
 pub(crate) use crate::context::CaptureContext;
@@ -12,12 +12,12 @@ pub(crate) use crate::tool_run::ToolRun;
 pub(crate) use whyslow_model::catalogue::Family;
 pub(crate) use whyslow_model::key::{MachineKey, NetKey, TaskKey};
 
-/// The key of a network interface. No tool shows namespaces other than its own.
+/// Returns the key of a network interface. No tool shows namespaces other than its own.
 pub(crate) fn interface(name: &str) -> NetKey {
     NetKey { ns: "".into(), name: name.into() }
 }
 
-/// The key of a process.
+/// Returns the key of a process.
 pub(crate) fn process(pid: u32) -> TaskKey {
     TaskKey { pid, tid: pid, start: 0 }
 }

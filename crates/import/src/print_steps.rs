@@ -1,28 +1,28 @@
-//! The files of /proc and /sys that one command line prints in several steps: `date; cat a; sleep 10; date; cat a`.
+//! Files of /proc and /sys that one command line prints in several steps: `date; cat a; sleep 10; date; cat a`.
 
 use crate::command::CommandLine;
 use crate::formats::kernel_files::PrintedFiles;
 
-/// What a command line does with files of /proc and /sys, in order; in a loop, again and again.
+/// Steps of a command line that prints files of /proc and /sys, in order; a loop repeats them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintSteps {
     steps: Vec<Step>,
     next: usize,
     /// Whether it prints the time before the files.
     prints_time: bool,
-    /// The first step of a loop, which goes up to the last.
+    /// First step of a loop, which extends to the last step.
     looped: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Print(PrintedFiles),
-    /// In seconds.
+    /// Pause in seconds.
     Pause(f64),
 }
 
 impl PrintSteps {
-    /// Of a line with several commands, or a loop. `None` if it prints no such files.
+    /// Parses a line with several commands, or a loop. Returns `None` if it prints no such files.
     pub fn of(line: &str, folder: Option<&str>) -> Option<Self> {
         let (commands, first_looped) = CommandLine::each(line);
         if commands.len() < 2 {
@@ -53,7 +53,7 @@ impl PrintSteps {
         }
         let prints = |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Print(_)));
         let looped = looped.filter(|first| prints(&steps[*first..]));
-        // A time that comes only after a file says nothing about when that was printed.
+        // A time printed only after a file does not tell when that file was printed.
         let printed: Vec<_> = commands.iter().map(|command| PrintedFiles::of(command, folder)).collect();
         let last = printed.iter().rev().flatten().next();
         let first = printed.iter().position(|files| files.as_ref() == last);
@@ -62,12 +62,12 @@ impl PrintSteps {
         prints(&steps).then_some(Self { steps, next: 0, prints_time, looped })
     }
 
-    /// Whether only its pauses say how much time is between what it prints.
+    /// Returns true if only pauses show how much time passes between the outputs.
     pub fn is_timed_by_pauses(&self) -> bool {
         !self.prints_time && self.steps.iter().any(|step| matches!(step, Step::Pause(_)))
     }
 
-    /// What it prints next, and the seconds that it waited before that.
+    /// Returns the files to be printed next, and the seconds waited before them.
     pub fn advance(&mut self) -> Option<(PrintedFiles, f64)> {
         let mut waited = 0.0;
         loop {

@@ -1,19 +1,19 @@
-//! Input that cannot be read with certainty, as an error with file and line.
+//! Error with file and line for input that cannot be read with certainty.
 
 use std::fmt;
 use whyslow_model::value::Name;
 
-/// The longest part of a line that is shown.
+/// Maximum number of characters of a line to quote.
 const SHOWN: usize = 120;
 
-/// Where the input stopped making sense.
+/// Place where the input stopped making sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The file.
+    /// Name of the file.
     pub file: Name,
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: u32,
-    /// What was expected there.
+    /// Expected input at that place.
     pub expected: String,
     /// The text of the line, or a description of it.
     pub found: String,
@@ -22,7 +22,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Quotes the line.
+    /// Creates a refusal that quotes the line.
     pub fn new(file: &Name, line: u32, expected: impl Into<String>, found: &str) -> Self {
         let mut shown: String = found.trim().chars().take(SHOWN).collect();
         if shown.len() < found.trim().len() {
@@ -31,12 +31,12 @@ impl Refusal {
         Self { file: file.clone(), line, expected: expected.into(), found: shown, described: false }
     }
 
-    /// Describes what was found without quoting it.
+    /// Creates a refusal that describes what was found, without quoting it.
     pub fn described(file: &Name, line: u32, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self { file: file.clone(), line, expected: expected.into(), found: found.into(), described: true }
     }
 
-    /// What was expected and found, without file and line.
+    /// Returns what was expected and found, without file and line.
     pub fn reason(&self) -> String {
         let Self { expected, found, .. } = self;
         if self.described {

@@ -1,4 +1,4 @@
-//! The interval of each report, from the times a tool prints, or the interval on its command line.
+//! Intervals of reports, from the times that a tool prints or the interval on its command line.
 
 use crate::clock::{PrintedTime, ReportInterval};
 use crate::context::CaptureContext;
@@ -6,35 +6,35 @@ use crate::timeline::ReportClock;
 use crate::tool_run::ToolRun;
 use whyslow_model::since_boot::AVERAGED;
 
-/// Used when neither times nor the command line give the interval, in seconds. It affects how long a capture appears to
-/// be, but no rate that was printed.
+/// Interval in seconds if neither times nor the command line give it. It affects how long a capture appears to be, but no rate
+/// that was printed.
 const ASSUMED: f64 = 1.0;
-/// The most reports without a time that wait for the next one with a time.
+/// Maximum number of reports without a time that wait for the next one with a time.
 const MOST_WAITING: usize = 1000;
 
-/// The time of a report, and the line on which it stands.
+/// Time of a report, and the line of that time.
 pub type ReportTime = (PrintedTime, u32);
 
 /// Intervals for a tool whose first report covers the time since boot. That report is not a rate, but begins the first
-/// interval. If it stays the only one, it is an average since boot where it is certain that the tool printed no report before
-/// it, and an average of unknown length elsewhere: of a run with an interval, people paste a report from the middle.
+/// interval. If it stays the only report, it is an average since boot where the tool certainly printed no report before it, and
+/// an average over an unknown time elsewhere: people paste single reports from the middle of a run.
 #[derive(Debug)]
 pub struct ReportIntervals<R> {
     clock: ReportClock,
-    /// The end of the previous report.
+    /// End of the previous report.
     end: Option<f64>,
     first: Option<R>,
-    /// Reports without a time, of a run that prints some.
+    /// Reports without a time, in a run that prints some times.
     waiting: Vec<R>,
     reports: usize,
     timed: bool,
     /// Whether the report since boot was omitted, so that the first one covers an interval too.
     omits_first: bool,
-    /// How long before the first printed time the run began.
+    /// Seconds between the start of the run and the first printed time.
     before: f64,
     /// Whether the tool's first report covers the time since boot, or since the mount.
     is_since_boot: bool,
-    /// Whether the header was read that the tool prints once, above its first report.
+    /// Whether the header was read that the tool prints only once, above its first report.
     is_headed: bool,
 }
 
@@ -56,23 +56,23 @@ impl<R> Default for ReportIntervals<R> {
 }
 
 impl<R> ReportIntervals<R> {
-    /// Intervals for a tool whose first report covers the time since boot.
+    /// Creates intervals for a tool whose first report covers the time since boot.
     pub fn since_boot() -> Self {
         Self { is_since_boot: true, ..Self::default() }
     }
 
-    /// The same, below a header that the tool prints above its first report.
+    /// Sets whether the reports stand below the header that the tool prints above its first report.
     pub fn headed(self, is_headed: bool) -> Self {
         Self { is_headed, ..self }
     }
 
-    /// Intervals for a tool that was told to omit the report since boot.
+    /// Creates intervals for a tool that ran with an option to omit the report since boot.
     pub fn without_first() -> Self {
         Self { omits_first: true, ..Self::default() }
     }
 
-    /// Takes the next report, and returns those whose interval is known now. The first report has none, nor has the second of
-    /// two in the same second.
+    /// Takes the next report. Returns the reports whose interval is now known. The first report has none, nor does the second
+    /// of two in the same second.
     pub fn next(
         &mut self,
         report: R,
@@ -93,7 +93,7 @@ impl<R> ReportIntervals<R> {
         if !self.timed {
             return self.begin_to_time(report, when, from, context, run);
         }
-        // What comes between two times is spread evenly.
+        // Reports between two times are spread evenly.
         let count = self.waiting.len() + 1;
         let asked = context.interval().map(|interval| interval * count as f64);
         let reading = self.clock.read(when, asked);
@@ -111,7 +111,6 @@ impl<R> ReportIntervals<R> {
         placed.filter(|(_, interval)| interval.seconds() > 0.0).collect()
     }
 
-    /// Takes the first report.
     fn begin(
         &mut self,
         report: R,
@@ -157,7 +156,8 @@ impl<R> ReportIntervals<R> {
         (report, ReportInterval { from, to })
     }
 
-    /// The reports that are left: those after the last printed time, and the only one, with an assumed interval.
+    /// Returns the remaining reports with an assumed interval: those after the last printed time, and a report that is the only
+    /// one.
     pub fn finish(mut self, context: &CaptureContext, run: &mut ToolRun) -> Vec<(R, ReportInterval)> {
         let waiting: Vec<R> = self.waiting.drain(..).collect();
         let step = context.interval().or_else(|| self.clock.usual());
@@ -167,7 +167,7 @@ impl<R> ReportIntervals<R> {
             left.push(self.place(report, to));
         }
         let Some(first) = self.first.filter(|_| self.reports == 1) else { return left };
-        // A count says more than a header: of several reports, people paste the one that matters.
+        // A count is better evidence than a header: people paste the one report that matters.
         let is_first = match context.command_of(run.tool) {
             Some(command) => command.reports().map_or(self.is_headed, |count| count == 1),
             None => self.is_headed || context.prints_once(run.tool),
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::command::CommandLine;
 
-    /// The ends of the intervals, the start of the run, and how many notes there are.
+    /// Returns the ends of the intervals, the start of the run, and the number of notes.
     fn intervals(command: &str, times: &[Option<f64>]) -> (Vec<f64>, Option<f64>, usize) {
         let mut run = ToolRun::new("iostat", &"x".into());
         let context = CaptureContext { command: CommandLine::at_prompt(command), ..CaptureContext::default() };

@@ -1,4 +1,4 @@
-//! Requests that a tool traced one by one, counted by device and operation as the kernel counts them.
+//! Counts requests that a tool traced one by one, by device and operation, as the kernel counts them.
 
 use crate::clock::{ReportInterval, SECOND};
 use crate::number::SECTOR;
@@ -9,14 +9,14 @@ use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
 use whyslow_model::value::{Counter, Name};
 
-/// The most requests of a trace that are held.
+/// Maximum number of requests to hold for a trace.
 const MOST_REQUESTS: usize = 200_000;
-/// The most requesters that are told apart.
+/// Maximum number of requesters to distinguish.
 const MOST_REQUESTERS: usize = 1000;
-/// Rates over a shorter time mean nothing, nor do those of fewer requests.
+/// Minimum length of a trace in seconds, and minimum number of requests, for meaningful rates.
 const SHORTEST: f64 = 0.01;
 const FEWEST: usize = 5;
-/// How many ends of recent requests are remembered, to tell which requests follow another.
+/// Number of recent request ends to remember, to detect a request that follows another.
 const STREAMS: usize = 16;
 /// Threads that issue requests for others.
 const KERNEL_THREADS: [&str; 9] =
@@ -40,7 +40,7 @@ impl Operation {
         }
     }
 
-    /// The operation in the letters that the kernel prints (blk_fill_rwbs of kernel/trace/blktrace.c).
+    /// Parses the operation from the letters that the kernel prints (blk_fill_rwbs of kernel/trace/blktrace.c).
     pub fn of_letters(letters: &str) -> Option<Self> {
         if letters.is_empty() || !letters.bytes().all(|b| b"RWDFNASMBEZPU".contains(&b)) {
             None
@@ -56,20 +56,20 @@ impl Operation {
     }
 }
 
-/// One request, with times in seconds since the trace began.
+/// A request, with times in seconds since the trace began.
 #[derive(Clone, Debug)]
 pub struct TracedRequest {
     pub operation: Operation,
     pub sector: u64,
     pub bytes: u64,
-    /// When it was made, if that was seen.
+    /// Time when the request was made, if traced.
     pub made: Option<f64>,
-    /// When the device got it.
+    /// Time when the request was issued to the device.
     pub issued: f64,
     pub completed: f64,
     pub read_ahead: bool,
     pub forced: bool,
-    /// The process that made it, with its name.
+    /// PID and name of the process that made the request.
     pub by: Option<(u32, String)>,
 }
 
@@ -98,7 +98,7 @@ impl RequestTrace {
         self.count >= MOST_REQUESTS
     }
 
-    /// Whether no request was seen from its issue to its completion.
+    /// Returns true if no request was traced from issue to completion.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -114,17 +114,17 @@ impl RequestTrace {
         }
     }
 
-    /// A request was merged into another.
+    /// Counts a request that was merged into another.
     pub fn merged(&mut self, device: &Name, operation: Operation) {
         *self.device(device).merged.entry(operation).or_default() += 1;
     }
 
-    /// A request was split off a larger one.
+    /// Counts a request that was split off a larger one.
     pub fn split(&mut self, device: &Name, operation: Operation) {
         *self.device(device).splits.entry(operation).or_default() += 1;
     }
 
-    /// Records what was counted from `begin` to `end`.
+    /// Records the counts from `begin` to `end`.
     pub fn record(self, run: &mut ToolRun, line: u32, begin: f64, end: f64) {
         let seconds = end - begin;
         if seconds < SHORTEST || self.count < FEWEST {
@@ -201,7 +201,7 @@ impl DeviceTrace {
         }
     }
 
-    /// The time with requests in flight, and the sum of the time of all requests, flushes left out as the kernel does.
+    /// Returns the time with requests in flight, and the total time of all requests. Leaves out flushes, as the kernel does.
     fn in_flight(&self, begin: f64, end: f64) -> (f64, f64) {
         let spans = self.requests.iter().filter(|r| r.operation != Operation::Flush);
         let mut spans: Vec<(f64, f64)> =
@@ -215,14 +215,14 @@ impl DeviceTrace {
         (busy, spans.iter().map(|(from, to)| to - from).sum())
     }
 
-    /// How many requests the device had when it got each, that one included.
+    /// Returns the number of requests on the device when each was issued, including that one.
     fn depths(&self) -> Vec<usize> {
         let mut events: Vec<(f64, bool, usize)> = Vec::with_capacity(2 * self.requests.len());
         for (at, request) in self.requests.iter().enumerate() {
             events.push((request.issued, true, at));
             events.push((request.completed, false, at));
         }
-        // At the same time, completions come first.
+        // Completions precede issues at the same time.
         events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut depths = vec![0; self.requests.len()];
         let mut in_flight = 0_usize;
@@ -237,7 +237,7 @@ impl DeviceTrace {
         depths
     }
 
-    /// How many requests begin where a recent one ended.
+    /// Counts the requests that begin where a recent one ended.
     fn sequential(&self, operation: Operation) -> u64 {
         let mut own: Vec<&TracedRequest> = self.of(operation).collect();
         own.sort_by(|a, b| a.issued.total_cmp(&b.issued));
@@ -279,7 +279,7 @@ fn nanoseconds(from: f64, to: f64) -> u64 {
     ((to - from).max(0.0) * SECOND).round() as u64
 }
 
-/// The row of an operation after these requests, each with the number in flight when it was issued.
+/// Builds the row of an operation from its requests, each with the number in flight when it was issued.
 fn request_row(key: OperationKey, requests: &[(&TracedRequest, usize)], splits: u64, sequential: u64) -> Request {
     let sum = |of: &dyn Fn(&TracedRequest, u64) -> u64| {
         let all = requests.iter().map(|(request, depth)| of(request, *depth as u64));
@@ -287,7 +287,7 @@ fn request_row(key: OperationKey, requests: &[(&TracedRequest, usize)], splits: 
     };
     let device_time = |r: &TracedRequest| nanoseconds(r.issued, r.completed);
     let made = || requests.iter().filter_map(|(r, _)| Some(nanoseconds(r.made?, r.issued)));
-    // Where the making of requests was not traced, neither is the time in the queue.
+    // If the making of requests was not traced, the time in the queue is unknown.
     let queued = requests.is_empty() || made().next().is_some();
     Request {
         requests: (requests.len() as u64).into(),

@@ -1,16 +1,16 @@
-//! The options of a benchmark that decide what it measures, from its command line and from what it prints.
+//! Benchmark options that decide what is measured, from the command line and from the output.
 
 use crate::command::CommandLine;
 use crate::number::{number, scaled};
 use std::collections::BTreeMap;
 use whyslow_model::value::State;
 
-/// What separates options in the text.
+/// Separator of options in the text.
 const SEPARATOR: &str = ", ";
-/// The longest value that is an option and not text.
+/// Maximum length of a value; a longer one is text rather than an option.
 const LONGEST: usize = 200;
 
-/// Options by name. Those that are not known are missing.
+/// Options by name; unknown ones are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions(BTreeMap<&'static str, String>);
 
@@ -21,20 +21,20 @@ impl RunOptions {
         self.0.extend(value.filter(|value| !value.is_empty()).map(|value| (name, value)));
     }
 
-    /// As text; unknown if there are none.
+    /// Returns the options as text; unknown if there are none.
     pub fn state(&self) -> State {
         let all: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if all.is_empty() { State::default() } else { all.join(SEPARATOR).as_str().into() }
     }
 }
 
-/// A number of bytes as options spell it (`4k`, `64K`, `1M`), in bytes.
+/// Converts a number of bytes as options spell it (`4k`, `64K`, `1M`) to bytes.
 pub fn size(text: &str) -> Option<String> {
     let text = text.trim_end_matches(['B', 'b']).trim_end_matches('i');
     scaled(text, 1024.0, 1.0).filter(|bytes| *bytes > 0.0).map(|bytes| format!("{bytes:.0}"))
 }
 
-/// The value of an option of one letter: `-w 64K`, `-w64K`, or its long form: `--window 64K`, `--window=64K`.
+/// Returns the value of a one-letter option (`-w 64K`, `-w64K`) or of its long form (`--window 64K`, `--window=64K`).
 pub fn value<'c>(command: &'c CommandLine, letter: char, long: &str) -> Option<&'c str> {
     let mut words = command.arguments();
     while let Some(word) = words.next() {
@@ -51,14 +51,14 @@ pub fn value<'c>(command: &'c CommandLine, letter: char, long: &str) -> Option<&
     None
 }
 
-/// Whether an option without a value was given.
+/// Returns true if an option without a value was given.
 pub fn flag(command: &CommandLine, letter: char, long: &str) -> bool {
     let is_short =
         |word: &str| !word.starts_with("--") && word.strip_prefix('-').is_some_and(|rest| rest == letter.to_string());
     command.arguments().any(|word| is_short(word) || word.strip_prefix("--").is_some_and(|word| word == long))
 }
 
-/// A count as an option spells it.
+/// Parses a count as an option spells it.
 pub fn count(text: &str) -> Option<String> {
     number(text).map(|count| format!("{count:.0}"))
 }

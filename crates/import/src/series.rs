@@ -1,4 +1,4 @@
-//! The rows of one entity from one tool over time.
+//! Rows of one entity from one tool over time.
 
 use crate::clock::{ReportInterval, nanoseconds};
 use std::any::Any;
@@ -9,25 +9,25 @@ use whyslow_model::since_boot::without_counters;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name, Value};
 
-/// The most locations of an entity in one file.
+/// Maximum number of locations of an entity in one file.
 const MOST_LOCATIONS: usize = 16;
-/// A tool that is less exact is preferred if it covers more than so many times the time of the other.
+/// Factor by which a less exact tool must cover more time than the other one to be preferred.
 const MUCH_LONGER: u64 = 2;
 
 /// Rows by time in nanoseconds.
 pub struct EntitySeries<F> {
     rows: BTreeMap<u64, F>,
-    /// Those that a tool prints rates of.
+    /// Totals of the counters whose rates the tool prints.
     totals: Vec<GrownCounter>,
     locations: Vec<SourceLocation>,
 }
 
-/// What a counter has grown to.
+/// Running total of a counter.
 struct GrownCounter {
     column: usize,
     total: f64,
     until: u64,
-    /// Whether a later interval has a row without it: it did not stand still, but is unknown there.
+    /// Whether a later interval has a row without this counter: it is unknown there, rather than unchanged.
     is_lost: bool,
 }
 
@@ -36,21 +36,21 @@ pub trait AnySeries: Any {
     fn first(&self) -> Option<u64>;
     fn last(&self) -> Option<u64>;
     fn length(&self) -> usize;
-    /// Keeps the first row, and the last one of each `grid` nanoseconds: counters lose nothing by it.
+    /// Keeps the first row, and the last row of each `grid` nanoseconds. Counters lose nothing by it.
     fn thin(&mut self, grid: u64);
-    /// Whether it has counters, so that it matters when it was read.
+    /// Returns true if the series has counters, so that the time of a reading matters.
     fn has_counters(&self) -> bool;
-    /// Whether both have values of the same metric.
+    /// Returns true if both have values of the same metric.
     fn overlaps(&self, other: &dyn AnySeries) -> bool;
     /// Moves all rows by this many nanoseconds.
     fn shift(&mut self, by: u64);
-    /// Adds the rows of a later reading by the same tool, whose counters go on from these.
+    /// Adds the rows of a later reading by the same tool, whose counters continue from these.
     fn append(&mut self, later: Box<dyn AnySeries>);
     /// Adds the rows of another tool's series of the same entity.
     fn merge_tool(&mut self, other: Box<dyn AnySeries>);
-    /// Adds the row to these, if there is only one: what it counts is counted since boot.
+    /// Adds the row to `totals` if it is the only one: its counts are counts since boot.
     fn copy_total(&self, totals: &mut Snapshot);
-    /// Of averages since boot, moves what the counters have grown to into `averages`. Levels of that instant remain.
+    /// Moves the totals of averages since boot into `averages`. Levels of that instant remain.
     fn move_averages(&mut self, averages: &mut Snapshot, origins: &mut Origins);
     /// Moves the rows into the Snapshots of their times.
     fn into_snapshots(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins);
@@ -61,7 +61,7 @@ impl<F: Family> EntitySeries<F> {
         Self { rows: BTreeMap::new(), totals: Vec::new(), locations: Vec::new() }
     }
 
-    /// The row at a time, which is created if needed, and whether it was.
+    /// Returns the row at a time, created if needed, and whether it was created.
     pub fn row(&mut self, at: u64, key: &F::Key) -> (&mut F, bool) {
         let mut new = false;
         let row = self.rows.entry(at).or_insert_with(|| {
@@ -71,7 +71,7 @@ impl<F: Family> EntitySeries<F> {
         (row, new)
     }
 
-    /// Notes that a row stands on this line.
+    /// Records the line of a row.
     pub fn located(&mut self, file: &Name, line: u32) {
         match self.locations.last_mut() {
             Some(location) => location.last = location.last.max(line),
@@ -79,9 +79,9 @@ impl<F: Family> EntitySeries<F> {
         }
     }
 
-    /// Lets counters grow over an interval by their rates per second; the number of new rows. What happened between the
-    /// previous interval and this one is nothing, unless `is_unknown` says otherwise of the time in between: then they begin
-    /// again, as after a reset.
+    /// Grows counters over an interval by their rates per second. Returns the number of new rows. Between the previous interval
+    /// and this one, counters are unchanged, unless `is_unknown` reports that time as unknown: then they restart, as after a
+    /// reset.
     pub fn grow(
         &mut self,
         interval: ReportInterval,
@@ -112,7 +112,7 @@ impl<F: Family> EntitySeries<F> {
         usize::from(first_is_new) + usize::from(second_is_new)
     }
 
-    /// Notes that the row of an interval does not have these counters.
+    /// Notes that the row of an interval lacks these counters.
     pub fn lose(&mut self, columns: &[usize]) {
         self.totals.iter_mut().filter(|known| columns.contains(&known.column)).for_each(|known| known.is_lost = true);
     }
@@ -163,7 +163,7 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
         let Ok(later) = (later as Box<dyn Any>).downcast::<Self>() else { return };
         self.add_rows(later.rows);
         for location in later.locations {
-            // The last of very many extends to the end.
+            // If there are very many, the last one extends to the end.
             let full = self.locations.len() >= MOST_LOCATIONS;
             match self.locations.last_mut().filter(|last| full && last.file == location.file) {
                 Some(last) => last.last = last.last.max(location.last),
@@ -172,9 +172,10 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
         }
     }
 
-    /// Each tool's counters start from its own zero, so each counter is taken from one series only: from this one if it
-    /// has it. Between two readings of one tool its counters are interpolated at the other's times, which leaves the rates
-    /// of both unchanged. Parts of a whole are all taken from one tool: from this one, unless the other covers much more time.
+    /// Merges another tool's series. Each tool's counters start from its own zero, so each counter is taken from one series
+    /// only: from this one if it has it. Between two readings of one tool, its counters are interpolated at the other's times,
+    /// which leaves the rates of both unchanged. Parts of a whole are all taken from one tool: from this one, unless the other
+    /// covers much more time.
     fn merge_tool(&mut self, other: Box<dyn AnySeries>) {
         let Ok(mut other) = (other as Box<dyn Any>).downcast::<Self>() else { return };
         if F::INFO.parts {
@@ -211,7 +212,7 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
             origins.note::<F>(last.key(), location.clone());
         }
         let levels = without_counters(&last);
-        // iostat's service time is an average, too.
+        // iostat's service time is also an average.
         if levels != F::keyed(last.key().clone()) && F::INFO.name != Disk::INFO.name {
             self.rows.insert(0, levels);
         }
@@ -231,14 +232,14 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
 }
 
 impl<F: Family> EntitySeries<F> {
-    /// Nanoseconds from its first row to its last.
+    /// Returns the nanoseconds from the first row to the last.
     fn covered(&self) -> u64 {
         let mut times = self.rows.keys();
         let first = times.next().copied().unwrap_or(0);
         times.next_back().map_or(0, |last| last - first)
     }
 
-    /// Adds rows; where there is a row at the same time, only what it lacks.
+    /// Adds rows. A row at a time that already has one only fills its gaps.
     fn add_rows(&mut self, rows: BTreeMap<u64, F>) {
         for (at, row) in rows {
             match self.rows.get_mut(&at) {
@@ -265,7 +266,7 @@ fn is_known<F: Family>(row: &F, column: usize) -> bool {
     }
 }
 
-/// Fills in a counter where it is absent between two readings.
+/// Interpolates a counter in the rows that lack it between two readings.
 fn interpolate<F: Family>(rows: &mut BTreeMap<u64, F>, column: usize) {
     let known: Vec<(u64, u64)> = rows.iter().filter_map(|(at, row)| Some((*at, count(row, column)?))).collect();
     for pair in known.windows(2) {
@@ -316,7 +317,7 @@ mod tests {
     #[test]
     fn parts_of_a_whole_come_from_one_tool() {
         let new = || CpuMean::new(MachineKey);
-        // One does not count I/O wait: it is idle time there. The other has no niced work, which is user time.
+        // One tool does not count I/O wait, but includes it in idle time; the other counts niced work as user time.
         let iostat = |until: u64| {
             let rows = (0..=until)
                 .map(|t| (t, CpuMean { user: (3 * t).into(), nice: (2 * t).into(), idle: (5 * t).into(), ..new() }));

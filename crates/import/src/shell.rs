@@ -1,28 +1,29 @@
-//! Takes command lines apart as a shell does, as far as quotes, separators, pipes and redirections go: what it substitutes is not followed.
+//! Splits command lines as a shell does, as far as quotes, separators, pipes and redirections go. Does not follow
+//! substitutions.
 
-/// A command with its words, without quotes, and what becomes of its output.
+/// A command with its words, without quotes, and the destination of its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCommand {
     pub words: Vec<String>,
-    /// The commands that its output is piped through, each with its words.
+    /// Commands that the output is piped through, each as its words.
     pub filters: Vec<Vec<String>>,
-    /// The files that output is redirected to.
+    /// Files that the output is redirected to.
     pub targets: Vec<String>,
     /// Whether a word depends on the output of another command: `$(nproc)`.
     pub has_substitution: bool,
 }
 
-/// What a command line consists of.
+/// Parts of a command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Token<'t> {
     Word(String),
     Pipe,
     Redirection,
-    /// `;`, `&&`, `||`, `&`: where it begins and ends.
+    /// `;`, `&&`, `||` or `&`, and its byte offset in the line.
     Separator(&'t str, usize),
 }
 
-/// The commands on a line, as they are written, also those of a group: `(date; vmstat) | ts`.
+/// Returns the commands on a line as written, including those of a group: `(date; vmstat) | ts`.
 pub fn commands(line: &str) -> Vec<&str> {
     let (mut commands, mut begin) = (Vec::new(), 0);
     for token in tokens(line) {
@@ -35,7 +36,7 @@ pub fn commands(line: &str) -> Vec<&str> {
     commands.into_iter().map(ungrouped).filter(|command| !command.is_empty()).collect()
 }
 
-/// A command without the parenthesis that opens a group before it, or closes one behind it.
+/// Removes the parenthesis that opens a group before a command, or closes one after it.
 fn ungrouped(command: &str) -> &str {
     let command = command.trim();
     let inner = command.trim_start_matches('(').trim_start();
@@ -45,7 +46,7 @@ fn ungrouped(command: &str) -> &str {
     }
 }
 
-/// The first command on a line.
+/// Parses the first command on a line.
 pub fn command(line: &str) -> ShellCommand {
     let mut command =
         ShellCommand { has_substitution: line.contains("$(") || line.contains('`'), ..Default::default() };
@@ -65,7 +66,7 @@ pub fn command(line: &str) -> ShellCommand {
     command
 }
 
-/// A quote that is not closed is an apostrophe.
+/// Splits a line into tokens. A quote that is not closed is an apostrophe.
 fn tokens(line: &str) -> Vec<Token<'_>> {
     let (mut tokens, mut word) = (Vec::new(), None::<String>);
     let mut rest = line;
@@ -90,12 +91,12 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
             }
             '|' if !rest.starts_with('|') => {
                 tokens.extend(word.take().map(Token::Word));
-                // `|&` pipes what goes to stderr, too.
+                // `|&` pipes stderr as well.
                 rest = rest.strip_prefix('&').unwrap_or(rest);
                 tokens.push(Token::Pipe);
             }
             '>' | '<' => {
-                // The number of a file descriptor is no word: `2>/dev/null`, `2>&1`.
+                // The number of a file descriptor is not a word: `2>/dev/null`, `2>&1`.
                 tokens.extend(word.take().filter(|word| !matches!(&**word, "1" | "2" | "&")).map(Token::Word));
                 rest = rest.trim_start_matches(['>', '<', '&', '(']);
                 tokens.push(Token::Redirection);
@@ -107,7 +108,7 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
                 rest = &rest[length - 1..];
                 tokens.push(Token::Separator(&line[at..at + length], at));
             }
-            // The end of a group, unless the word has its beginning.
+            // End of a group, unless the word also contains its beginning.
             ')' if word.as_ref().is_some_and(|word| !word.contains('(')) && is_end(rest) => {
                 tokens.extend(word.take().map(Token::Word));
             }
@@ -119,7 +120,7 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether a command ends before this.
+/// Returns true if a command ends before `rest`.
 fn is_end(rest: &str) -> bool {
     let rest = rest.trim_start();
     rest.is_empty() || rest.starts_with([';', '&', '|', '>'])

@@ -3,22 +3,22 @@
 use crate::command::CommandLine;
 use crate::lines::Lines;
 
-/// The most lines of the title, which says what the file is and how private it is.
+/// Maximum number of lines of the title, which says what the file is and how private it is.
 const MOST_TITLE: usize = 30;
 
-/// The kind of section in `#==[ Command ]======================================#`.
+/// Returns the kind of a section: `Command` for `#==[ Command ]======================================#`.
 pub fn section(line: &str) -> Option<&str> {
     let (kind, rest) = line.trim_end().strip_prefix("#==[ ")?.split_once(" ]=")?;
     (rest.ends_with("=#") && rest.trim_end_matches('#').bytes().all(|b| b == b'=')).then_some(kind)
 }
 
-/// The command that would print the same file, by the line below `#==[ Configuration File ]===#`: `# /proc/meminfo`.
+/// Returns the command that would print the same file, from the line below `#==[ Configuration File ]===#`: `# /proc/meminfo`.
 pub fn printed_file(kind: &str, line: &str) -> Option<CommandLine> {
     let path = line.strip_prefix("# /")?.split_whitespace().next()?;
     kind.ends_with("File").then(|| CommandLine::at_prompt(&format!("# cat /{path}")))?
 }
 
-/// How many lines the title has, if it begins at the next line: it stands between two rules.
+/// Returns the number of lines in the title, which stands between two rules, if it begins at the next line.
 pub fn title(lines: &mut Lines<'_>) -> Option<usize> {
     let is_rule = |line: &str| line.len() >= 40 && line.bytes().all(|b| b == b'=');
     lines.next_is(is_rule).then_some(())?;

@@ -1,5 +1,5 @@
-//! The table reader that all formats share: it joins wrapped lines, refuses rows that do not fit their header, and maps
-//! columns to metrics by the formats' declarations.
+//! Table reader shared by all formats: joins wrapped lines, refuses rows that do not fit their header, and maps columns to
+//! metrics as the formats declare.
 
 use crate::clock::date;
 use crate::lines::Lines;
@@ -9,14 +9,14 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use whyslow_model::catalogue::{Family, MetricKind};
 
-/// A line with this many numbers is a row of a table.
+/// Minimum count of numbers in a row of a table.
 const ROW: usize = 5;
-/// So is one with this many, if at least every other word is one.
+/// Minimum count of numbers in a row where at least every other word is a number.
 const SHORT_ROW: usize = 3;
-/// A line of one or two words up to this length is not.
+/// Maximum length of a remark of one or two words.
 const SHORT: usize = 30;
 
-/// A column of a table, by its header: the metric its numbers become, and the factor to that metric's base unit.
+/// A column of a table: its header, the metric that its numbers become, and the factor to that metric's base unit.
 #[derive(Clone, Copy)]
 pub struct TableColumn {
     pub header: &'static str,
@@ -25,9 +25,9 @@ pub struct TableColumn {
     pub add: bool,
 }
 
-/// Declares [`MetricColumns`]: `"rkB/s" => read_bytes * KIB` is a column, by its header, the metric it becomes, and the
-/// factor to the base unit. Of several columns for one metric, the first that a table has is used; one with `+=` is added
-/// to it.
+/// Declares [`MetricColumns`]: `"rkB/s" => read_bytes * KIB` is a column with its header, the metric that it becomes, and the
+/// factor to the base unit. If several columns become one metric, the first that a table has is used; a column with `+=` is
+/// added to it.
 macro_rules! columns {
     ($($header:tt $arrow:tt $metric:ident $(* $unit:expr)?),* $(,)?) => {
         $crate::table::MetricColumns::new(&[$(
@@ -51,17 +51,17 @@ pub struct MetricColumns<F> {
 }
 
 impl<F: Family> MetricColumns<F> {
-    /// The columns of a format.
+    /// Declares the columns of a format.
     pub const fn new(columns: &'static [TableColumn]) -> Self {
         Self { columns, family: PhantomData }
     }
 
-    /// The same columns for a family with the same metrics.
+    /// Returns the same columns for a family with the same metrics.
     pub const fn for_family<G: Family>(self) -> MetricColumns<G> {
         MetricColumns::new(self.columns)
     }
 
-    /// The metrics that a row has numbers for, by their position in the family, in base units.
+    /// Returns the metrics that a row has numbers for, by their position in the family, in base units.
     pub fn values(&self, row: &TableRow) -> Vec<(usize, f64)> {
         let mut values: Vec<(usize, f64)> = Vec::with_capacity(self.columns.len());
         for column in self.columns {
@@ -76,27 +76,27 @@ impl<F: Family> MetricColumns<F> {
         values
     }
 
-    /// The number a row has for a metric, in base units.
+    /// Returns the number a row has for a metric, in base units.
     pub fn value(&self, row: &TableRow, metric: &str) -> Option<f64> {
         self.values(row).into_iter().find(|(at, _)| F::INFO.metrics[*at].name == metric).map(|(_, value)| value)
     }
 
-    /// Each column's header and metric.
+    /// Returns the header and the metric of each column.
     pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.columns.iter().map(|column| (column.header, column.metric))
     }
 
-    /// The metric of the first column whose header fulfils a condition.
+    /// Returns the metric of the first column whose header meets a condition.
     pub fn metric(&self, is_header: impl Fn(&str) -> bool) -> Option<&'static str> {
         self.pairs().find(|(header, _)| is_header(header)).map(|(_, metric)| metric)
     }
 
-    /// Whether this is the header of one of the columns.
+    /// Returns true if one of the columns has this header.
     pub fn has(&self, header: &str) -> bool {
         self.metric(|own| own == header).is_some()
     }
 
-    /// The sum of all columns, for shares that must add up to the whole.
+    /// Returns the sum of all columns, for shares that must add up to the whole.
     pub fn sum(&self, row: &TableRow) -> f64 {
         self.values(row).iter().map(|(_, value)| value).sum()
     }
@@ -104,9 +104,9 @@ impl<F: Family> MetricColumns<F> {
 
 /// [`MetricColumns`] of any family.
 pub trait AnyColumns: Sync {
-    /// The metrics that the columns become, as `family.metric`.
+    /// Returns the metrics that the columns become, as `family.metric`.
     fn metrics(&self) -> Vec<String>;
-    /// The metrics that the family does not have as a counter or gauge.
+    /// Returns the metrics that the family does not have as a counter or gauge.
     fn unknown(&self) -> Vec<&'static str>;
 }
 
@@ -129,12 +129,12 @@ impl<F: Family> AnyColumns for MetricColumns<F> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableHeader {
     pub names: Rc<[String]>,
-    /// The line it begins on.
+    /// Line on which the header begins.
     pub line: u32,
 }
 
 impl TableHeader {
-    /// A header of these columns.
+    /// Creates a header with these columns.
     pub fn new<S: ToString>(names: impl IntoIterator<Item = S>, line: u32) -> Self {
         Self { names: names.into_iter().map(|name| name.to_string()).collect(), line }
     }
@@ -143,41 +143,41 @@ impl TableHeader {
 /// One row of a table: first its labels, then its numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableRow {
-    /// The first and the last line it stands on.
+    /// First and last line of the row.
     pub line: u32,
     pub last_line: u32,
-    /// The leading fields of text: a time, a device.
+    /// Leading fields of text: a time, a device.
     pub labels: Vec<String>,
     names: Rc<[String]>,
     numbers: Vec<f64>,
-    /// What follows the last column: a time stamp, or a remark someone added.
+    /// Fields after the last column: a time stamp, or a remark that someone added.
     pub rest: Vec<String>,
 }
 
 impl TableRow {
-    /// A row that was not printed as a table.
+    /// Creates a row that was not printed as a table.
     pub fn of(line: u32, label: &str, numbers: impl IntoIterator<Item = (String, f64)>) -> Self {
         let (names, numbers): (Vec<String>, Vec<f64>) = numbers.into_iter().unzip();
         let labels = vec![label.to_owned()];
         Self { line, last_line: line, labels, names: names.into(), numbers, rest: Vec::new() }
     }
 
-    /// The same, extending to a later line.
+    /// Extends the row to a later line.
     pub fn until(self, last_line: u32) -> Self {
         Self { last_line, ..self }
     }
 
-    /// The number in a column.
+    /// Returns the number in a column.
     pub fn get(&self, column: &str) -> Option<f64> {
         self.numbers.get(self.names.iter().position(|name| name == column)?).copied()
     }
 
-    /// The number in a column times a factor.
+    /// Returns the number in a column multiplied by a factor.
     pub fn times(&self, column: &str, factor: f64) -> Option<f64> {
         self.get(column).map(|n| n * factor)
     }
 
-    /// Multiplies the numbers in the columns that fulfil a condition.
+    /// Multiplies the numbers in the columns that meet a condition.
     pub fn scale(&mut self, is_wanted: impl Fn(&str) -> bool, factor: f64) {
         let columns = self.names.iter().zip(&mut self.numbers);
         columns.filter(|(name, _)| is_wanted(name)).for_each(|(_, number)| *number *= factor);
@@ -196,12 +196,12 @@ impl TableRow {
         (self.names, self.numbers) = (names.into(), numbers);
     }
 
-    /// Whether it has one of these columns.
+    /// Returns true if the row has one of these columns.
     pub fn has_any(&self, columns: &[String]) -> bool {
         columns.iter().any(|column| self.names.contains(column))
     }
 
-    /// The last label: the device, interface or CPU.
+    /// Returns the last label: the device, interface or CPU.
     pub fn label(&self) -> &str {
         self.labels.last().map_or("", String::as_str)
     }
@@ -217,14 +217,14 @@ fn count_numbers(text: &str) -> usize {
     text.split_whitespace().filter(|w| number(w).is_some()).count()
 }
 
-/// Whether a line is a row of a table, or one whose columns ran together.
+/// Returns true if a line is a row of a table, even one whose columns ran together.
 pub fn is_table_row(text: &str) -> bool {
     let numbers = count_numbers(text);
     let is_short_row = || numbers >= SHORT_ROW && 2 * numbers >= text.split_whitespace().count();
     numbers >= ROW || is_short_row() || text.split_whitespace().any(ran_together)
 }
 
-/// Whether a line is text that people put between outputs: rulers, headings, sentences. Nothing that could be data.
+/// Returns true if a line is text that people put between outputs (rulers, headings, sentences) and cannot be data.
 pub fn is_remark(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
     let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
@@ -234,14 +234,14 @@ pub fn is_remark(text: &str) -> bool {
     (digits == 0 && letters == 0) || (separate && (short || sentence()))
 }
 
-/// Whether a line ends a sentence, as people introduce what they did next. A page's footer does not.
+/// Returns true if a line ends a sentence, as people write to introduce their next step. The footer of a page does not.
 pub fn is_sentence(text: &str) -> bool {
     const LEAST_WORDS: usize = 3;
     let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count();
     words >= LEAST_WORDS && text.trim_end().ends_with(['.', ':', '?', '!']) && is_remark(text)
 }
 
-/// Whether a line consists of at least `least` column names, all from `vocabulary`.
+/// Returns true if a line consists of at least `least` column names, all from `vocabulary`.
 pub fn is_header(line: &str, vocabulary: &[&str], least: usize) -> bool {
     line.split_whitespace().all(|word| vocabulary.contains(&word)) && line.split_whitespace().count() >= least
 }
@@ -251,7 +251,7 @@ pub fn take_header(lines: &mut Lines<'_>, vocabulary: &[&str]) -> TableHeader {
     take_header_of(lines, |name| vocabulary.contains(&name))
 }
 
-/// The same for column names that fulfil a condition.
+/// Takes a header like [`take_header`], with column names that meet a condition.
 pub fn take_header_of(lines: &mut Lines<'_>, is_column: impl Fn(&str) -> bool) -> TableHeader {
     let line = lines.number();
     let mut names = words(lines.take().map(|l| l.text).unwrap_or_default().as_str());
@@ -266,13 +266,14 @@ pub fn take_header_of(lines: &mut Lines<'_>, is_column: impl Fn(&str) -> bool) -
     TableHeader::new(names, line)
 }
 
-/// A number in a column: `83.5%` in one of shares, and with a unit, as `--human` prints it, in one of bytes.
+/// Parses the number in a cell: `83.5%` in a column of shares, or a number with a unit, as `--human` prints it, in a column of
+/// bytes.
 pub fn cell(column: &str, field: &str) -> Option<f64> {
     let is_share = column.starts_with('%');
     number(field).or_else(|| if is_share { number(field.strip_suffix('%')?) } else { with_unit(column, field) })
 }
 
-/// `448.1M` in the unit of its column: 448.1 in `MB_read/s`, 458854.4 in `kB_read/s`.
+/// Converts `448.1M` to the unit of its column: 448.1 in `MB_read/s`, 458854.4 in `kB_read/s`.
 fn with_unit(column: &str, field: &str) -> Option<f64> {
     let unit = if column.contains("MB") {
         MIB
@@ -288,19 +289,19 @@ fn with_unit(column: &str, field: &str) -> Option<f64> {
     bytes.map(|bytes| bytes / unit)
 }
 
-/// Takes the row that comes next: `labels` text fields, then a number for each column, from this line and, if it was
-/// wrapped, the following ones. Drops a remark after the last column.
+/// Takes the next row: `labels` text fields, then a number for each column, from this line and, if it was wrapped, the
+/// following ones. Text after the last column becomes [`TableRow::rest`].
 ///
 /// # Errors
-/// If the number of fields does not match the header, or a field is not a number.
+/// Fails if the number of fields does not match the header, or a field is not a number.
 pub fn take_row(lines: &mut Lines<'_>, header: &Rc<[String]>, labels: usize) -> Result<TableRow, Refusal> {
     take_row_of(lines, header, labels, false)
 }
 
-/// The same for a row whose only label may stand behind its numbers.
+/// Takes a row like [`take_row`]. With `label_last`, its label stands after the numbers.
 ///
 /// # Errors
-/// As for [`take_row`].
+/// Fails like [`take_row`].
 pub fn take_row_of(
     lines: &mut Lines<'_>,
     header: &Rc<[String]>,
@@ -340,19 +341,19 @@ pub fn take_row_of(
     }
 }
 
-/// Whether a line is the wrapped rest of a row that lacks `missing` fields.
+/// Returns true if a line is the wrapped rest of a row that lacks `missing` fields.
 fn continues(line: &str, missing: usize, label_last: bool) -> bool {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let numbers = fields.len() - usize::from(label_last && fields.len() == missing);
     (1..=missing).contains(&fields.len()) && fields[..numbers].iter().all(|field| is_cell(field))
 }
 
-/// Whether a field may be a number, with a unit or without.
+/// Returns true if a field may be a number, with a unit or without.
 pub fn is_cell(field: &str) -> bool {
     number(field.trim_end_matches(['%', 'B', 'k', 'M', 'G', 'T', 'P'])).is_some()
 }
 
-/// The fields of a line.
+/// Returns the fields of a line.
 pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }

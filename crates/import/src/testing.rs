@@ -13,19 +13,19 @@ pub fn read_text(text: &str) -> Result<Vec<Capture>, Refusal> {
     read(vec![Input { name: "x".into(), reader: Box::new(text.as_bytes()) }], true)
 }
 
-/// The one Window of a text.
+/// Returns the only Window of a text.
 pub fn window_of(text: &str) -> Window {
     let mut captures = read_text(text).expect("the text can be read");
     assert_eq!(captures.len(), 1, "one capture");
     captures.remove(0).window
 }
 
-/// The one row of a family in a text.
+/// Returns the only row of a family in a text.
 pub fn row_of<F: Family>(text: &str) -> F {
     window_of(text).the::<F>().expect("the text has a row").clone()
 }
 
-/// Why a text is refused.
+/// Returns the reason why a text is refused.
 pub fn refusal_of(text: &str) -> Refusal {
     match read_text(text) {
         Ok(_) => panic!("the text should have been refused"),
@@ -33,7 +33,7 @@ pub fn refusal_of(text: &str) -> Refusal {
     }
 }
 
-/// A capture from the fixtures.
+/// Reads a capture from the fixtures.
 pub fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))

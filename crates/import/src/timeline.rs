@@ -1,20 +1,20 @@
-//! Seconds since the first reading, from printed times: clocks start over at midnight, are set by people and by NTP, and change to
-//! and from daylight saving time.
+//! Converts printed times to seconds since the first reading. Clocks start over at midnight, are set by people and by NTP, and
+//! change to and from daylight saving time.
 
 use crate::clock::{DAY, PrintedTime};
 
 const HOUR: f64 = 3600.0;
-/// The step over a change of the clock, if nothing shows how far apart readings are, in seconds.
+/// Step over a change of the clock, in seconds, if nothing shows how far apart the readings are.
 const ASSUMED: f64 = 1.0;
-/// How much longer than usual a step may be that is one of the usual ones.
+/// Factor by which a step may exceed the usual one and still be usual.
 const USUAL: f64 = 1.5;
-/// Times are printed in whole seconds.
+/// Tolerance in seconds: times are printed in whole seconds.
 const ROUNDING: f64 = 1.0;
-/// Readings further apart than this may have lost an hour's rows, which looks like daylight saving time.
+/// Step in seconds above which an hour's rows may be missing, which looks like daylight saving time.
 const RARE: f64 = 60.0;
-/// The hours of the day to which clocks are set forward for daylight saving time.
+/// Hours of the day to which clocks are set forward for daylight saving time.
 const SPRING: std::ops::Range<f64> = HOUR..5.0 * HOUR;
-/// The most settings of the clock that are told apart.
+/// Maximum number of clock settings to distinguish.
 const MOST_ERAS: usize = 1000;
 
 /// A reading of the clock.
@@ -22,16 +22,16 @@ const MOST_ERAS: usize = 1000;
 pub struct ClockReading {
     /// Seconds since the first reading.
     pub elapsed: f64,
-    /// By how many seconds the clock was set since the reading before, if it was.
+    /// Seconds by which the clock was set since the previous reading, if it was.
     pub set_by: Option<f64>,
 }
 
-/// Times between two settings of the clock, in seconds since the first reading by the printed clock.
+/// Period between two settings of the clock, in seconds since the first reading by the printed clock.
 #[derive(Clone, Copy, Debug)]
 struct Era {
     first: f64,
     last: f64,
-    /// Seconds that had really elapsed at its first.
+    /// Seconds that had really elapsed at its first reading.
     elapsed: f64,
 }
 
@@ -45,33 +45,33 @@ impl Era {
     }
 }
 
-/// The times of an output. Several tables may go through them one after the other, or in turn.
+/// Times of an output. Several tables may go through them one after the other, or in turn.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     origin: PrintedTime,
     eras: Vec<Era>,
 }
 
-/// How far one table has come.
+/// Position of one table in the times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     last: Option<PrintedTime>,
     era: usize,
     at: f64,
-    /// The newest step that was no exception.
+    /// Newest step that was not an exception.
     usual: Option<f64>,
 }
 
-/// What lies between two readings.
+/// Change of the printed time between two readings.
 enum Movement {
-    /// The time between them.
+    /// Time between the readings.
     Step(f64),
-    /// The clock was set: what it shows beyond the previous reading.
+    /// The clock was set; holds the difference of the printed times.
     Set(f64),
 }
 
 impl Timeline {
-    /// Reads the next time of a table. `asked` is the interval on the command line.
+    /// Reads the next time of a table. `asked` is the interval from the command line.
     pub fn read(&mut self, cursor: &mut Cursor, now: PrintedTime, asked: Option<f64>) -> ClockReading {
         let Some(last) = cursor.last.replace(now) else { return self.begin(cursor, now) };
         let usual = asked.or(cursor.usual);
@@ -79,7 +79,7 @@ impl Timeline {
         match movement(last, now, usual) {
             Movement::Step(step) => {
                 cursor.at += step;
-                // A longer one is a gap.
+                // A longer step is a gap.
                 let is_usual = step > 0.0 && cursor.usual.is_none_or(|usual| step <= USUAL * usual + ROUNDING);
                 cursor.usual = if is_usual { Some(step) } else { cursor.usual };
                 self.go_on(cursor);
@@ -112,13 +112,13 @@ impl Timeline {
         let shown = now.since(self.origin).unwrap_or(0.0);
         let found = self.eras.iter().position(|era| era.has(shown));
         cursor.era = found.unwrap_or(self.eras.len() - 1);
-        // What is earlier than everything before it is of the next day.
+        // A time before all earlier ones is on the next day.
         cursor.at = if shown < 0.0 { shown + DAY } else { shown };
         self.go_on(cursor);
         ClockReading { elapsed: self.elapsed(cursor).max(0.0), set_by: None }
     }
 
-    /// Goes on to the era of a reading that was reached without a setting that this table shows, or extends the newest one.
+    /// Advances to the era of a reading if it was reached without a setting in this table, and extends that era.
     fn go_on(&mut self, cursor: &mut Cursor) {
         let is_past = self.eras[cursor.era].last < cursor.at;
         if is_past && self.eras.get(cursor.era + 1).is_some_and(|next| next.has(cursor.at)) {
@@ -147,32 +147,32 @@ fn movement(last: PrintedTime, now: PrintedTime, usual: Option<f64>) -> Movement
     let of_half_day = step + DAY / 2.0;
     match is_undated {
         true if is_usual(step + DAY) => Movement::Step(step + DAY),
-        // A clock with twelve hours, without AM and PM.
+        // A 12-hour clock without AM and PM.
         true if is_noon && (is_usual(of_half_day) || usual.is_none()) => Movement::Step(of_half_day),
         true if step <= -DAY / 2.0 => Movement::Step(step + DAY),
         _ => Movement::Set(step),
     }
 }
 
-/// Whether a step is one hour more than usual, as where daylight saving time begins.
+/// Returns true if a step is one hour longer than usual, as when daylight saving time begins.
 fn is_hour_forward(excess: f64, usual: f64, now: PrintedTime) -> bool {
     let is_hour = (excess - HOUR).abs() <= ROUNDING && usual < HOUR / 2.0;
     is_hour && (usual <= RARE || now.time.is_some_and(|time| SPRING.contains(&(time % DAY))))
 }
 
-/// The times of an output in which each comes after the one before.
+/// Times of an output in which each follows the one before.
 #[derive(Clone, Debug, Default)]
 pub struct ReportClock {
     timeline: Timeline,
     cursor: Cursor,
-    /// How many steps were as long as the one before, without an exception.
+    /// Number of consecutive steps as long as the one before.
     regular: usize,
     step: f64,
     elapsed: f64,
 }
 
 impl ReportClock {
-    /// Reads the next time. `asked` is the interval on the command line.
+    /// Reads the next time. `asked` is the interval from the command line.
     pub fn read(&mut self, now: PrintedTime, asked: Option<f64>) -> ClockReading {
         let reading = self.timeline.read(&mut self.cursor, now, asked);
         let step = reading.elapsed - self.elapsed;
@@ -182,17 +182,17 @@ impl ReportClock {
         reading
     }
 
-    /// The first time that was read.
+    /// Returns the first time that was read.
     pub fn first(&self) -> PrintedTime {
         self.timeline.origin
     }
 
-    /// The step between readings that was no exception.
+    /// Returns the newest step that was not an exception.
     pub fn usual(&self) -> Option<f64> {
         self.cursor.usual
     }
 
-    /// Whether readings came at regular intervals.
+    /// Returns true if readings came at regular intervals.
     pub fn is_regular(&self) -> bool {
         self.regular > 0
     }
@@ -256,7 +256,7 @@ mod tests {
         let elapsed = |all: &[ClockReading]| all.iter().map(|reading| reading.elapsed).collect::<Vec<_>>();
         assert_eq!((elapsed(&one), elapsed(&two)), (vec![0.0, 1.0, 2.0, 3.0], vec![0.0, 1.0, 2.0, 3.0]));
         assert_eq!(two.iter().filter(|reading| reading.set_by.is_some()).count(), 0, "it is said once");
-        // In turn, as they are printed while they are measured.
+        // In turn, as if printed during the measurement.
         assert_eq!([read(&mut first, "01:00:02"), read(&mut second, "01:00:02")].map(|r| r.elapsed), [4.0, 4.0]);
     }
 }

@@ -1,8 +1,8 @@
 //! One run of a tool, integrated into cumulative counters.
 //!
 //! Tools print rates and averages; the diagnosis works on counters read at instants. So the row of each interval becomes a
-//! reading in which every counter has grown by its rate times the interval, and the rate between two readings is the one
-//! that was printed.
+//! reading in which every counter has grown by its rate times the interval. The rate between two readings is then the printed
+//! one.
 
 use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds, spelled_seconds};
 use crate::kernel_file::KernelFile;
@@ -19,22 +19,22 @@ use whyslow_model::key::MachineKey;
 use whyslow_model::plausible;
 use whyslow_model::value::{Name, Value};
 
-/// A series this short is not thinned.
+/// Series up to this length are not thinned.
 const FEWEST: usize = 3;
-/// The most readings of an entity: at twice as many, neighbouring readings are thinned out.
+/// Maximum number of readings per entity: at twice as many, neighbouring readings are thinned out.
 const MOST_READINGS: usize = 3600;
-/// The most rows of a run after thinning.
+/// Maximum number of rows of a run after thinning.
 pub(crate) const MOST_ROWS: usize = 200_000;
-/// The most entities of a run: processes, sockets, lines of a log.
+/// Maximum number of entities of a run: processes, sockets, lines of a log.
 const MOST_ENTITIES: usize = 100_000;
 const MOST_NOTES: usize = 100;
 const HOUR: f64 = 3600.0;
-/// Part of an hour by which a step of whole hours may seem to differ, as rows are late.
+/// Part of an hour by which a step of whole hours may be off, because rows are late.
 const DST_SLACK: f64 = 0.02;
-/// The most intervals that are remembered for a lost row.
+/// Maximum number of intervals with a lost row to remember.
 const MOST_LOST: usize = 1000;
 
-/// What to do about a clock that was set by so many seconds: daylight saving time sets it by whole hours.
+/// Returns the remedy for a clock that was set by this many seconds: daylight saving time sets it by whole hours.
 pub(crate) fn clock_remedy(by: f64) -> &'static str {
     let hours = by.abs() / HOUR;
     if hours > 0.5 && (hours - hours.round()).abs() < DST_SLACK {
@@ -44,7 +44,7 @@ pub(crate) fn clock_remedy(by: f64) -> &'static str {
     }
 }
 
-/// Says by how many seconds a clock was set.
+/// Describes by how many seconds a clock was set.
 pub(crate) fn clock_was_set(by: f64, line: u32) -> String {
     let direction = if by < 0.0 { "back" } else { "forward" };
     let how_far = spelled_seconds(by.abs());
@@ -68,45 +68,46 @@ pub type EntityKey = (&'static str, String);
 pub struct ToolRun {
     pub tool: &'static str,
     pub file: Name,
-    /// The line it begins on; 0 if that is of no interest.
+    /// Line on which it begins; 0 if irrelevant.
     pub line: u32,
-    /// The machine it is of, if it says so.
+    /// Machine that the output names, if it does.
     pub host: Option<Name>,
-    /// The container in which it was printed, whose PID namespace numbers its processes.
+    /// Container in which it was printed; its PID namespace numbers the processes.
     pub container: Option<Name>,
     pub start: PrintedTime,
     pub notes: Vec<Note>,
-    /// Whether its rates are averages since boot, and its counters grew at them over [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
+    /// Whether its rates are averages since boot; its counters then grew at these rates over
+    /// [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
     pub is_average: bool,
     /// Whether the time between its reports is assumed.
     pub has_assumed_times: bool,
-    /// Whether its time is only that since the first output of its command line.
+    /// Whether its time is only relative to the first output of its command line.
     pub is_relative: bool,
-    /// Whether each of its reports has a row for everything, however idle: where one is missing, it was lost.
+    /// Whether each report has a row for every entity, even an idle one: a missing row was lost.
     pub lists_all: bool,
-    /// The ends of the newest intervals of which a row could not be read, in nanoseconds.
+    /// Ends of the newest intervals with an unreadable row, in nanoseconds.
     lost: BTreeSet<u64>,
-    /// When the clock was set, in seconds after the start, and by how many seconds.
+    /// Settings of the clock: seconds after the start, and seconds by which it was set.
     pub(crate) clock_steps: Vec<(f64, f64)>,
-    /// What the same output holds of other machines.
+    /// Runs of other machines from the same output.
     pub(crate) of_others: Vec<ToolRun>,
-    /// Files of /proc and /sys, which are no readings yet.
+    /// Files of /proc and /sys that are not readings yet.
     pub(crate) kernel_files: Vec<KernelFile>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
     rows: usize,
-    /// The number of rows at which the next thinning is due.
+    /// Number of rows at which the next thinning is due.
     thin_at: usize,
     /// Whether an entity has too many readings.
     long: bool,
-    /// One row is kept of each this many nanoseconds; 0 if every row is.
+    /// One row is kept per this many nanoseconds; 0 if every row is kept.
     grid: u64,
-    /// Takes the rows of entities above the limit, and is never read.
+    /// Takes the rows of entities above the limit; never read.
     surplus: Option<Box<dyn AnySeries>>,
-    /// If several readings of one instant each were appended: the time of the newest.
+    /// Time of the newest reading, if several readings of one instant each were appended.
     newest: Option<PrintedTime>,
     /// Whether it was joined from several runs that are not of one instant.
     joined: bool,
-    /// Seconds that untimed readings were placed after the first.
+    /// Seconds after the first reading at which untimed readings were placed.
     untimed: u64,
 }
 
@@ -115,7 +116,7 @@ impl ToolRun {
         Self { tool, file: file.clone(), thin_at: 2 * MOST_ROWS, ..Self::default() }
     }
 
-    /// An empty run of the same tool, file and time, which begins on another line.
+    /// Creates an empty run of the same tool, file and time that begins on another line.
     pub(crate) fn beside(&self, line: u32) -> Self {
         Self {
             line,
@@ -131,7 +132,7 @@ impl ToolRun {
         self.series.is_empty() && self.notes.is_empty()
     }
 
-    /// Whether it is of one instant: levels and counts, but no rates.
+    /// Returns true if the run is of one instant: levels and counts, but no rates.
     pub fn is_instant(&self) -> bool {
         self.newest.is_some() || (!self.joined && self.series.values().all(|series| series.length() == 1))
     }
@@ -149,7 +150,7 @@ impl ToolRun {
         self.added(other.rows, other.notes);
     }
 
-    /// Adds a later reading of one instant.
+    /// Appends a later reading of one instant.
     pub(crate) fn append(&mut self, later: Self) {
         let again =
             later.series.iter().any(|(key, series)| self.series.get(key).is_some_and(|own| own.overlaps(&**series)));
@@ -182,12 +183,12 @@ impl ToolRun {
         self.keep_in_bounds();
     }
 
-    /// Whether it lists processes or threads.
+    /// Returns true if the run lists processes or threads.
     pub(crate) fn has_tasks(&self) -> bool {
         self.series.keys().any(|(family, _)| [Process::INFO.name, Thread::INFO.name].contains(family))
     }
 
-    /// Whether both have an entity in common.
+    /// Returns true if both have an entity in common.
     pub(crate) fn shares_entities(&self, other: &Self) -> bool {
         other.series.keys().any(|entity| self.series.contains_key(entity))
     }
@@ -196,12 +197,12 @@ impl ToolRun {
         self.rows
     }
 
-    /// Whether it has more entities than can be held.
+    /// Returns true if the run has more entities than can be held.
     pub(crate) fn is_over_full(&self) -> bool {
         self.surplus.is_some()
     }
 
-    /// The time of the newest instant.
+    /// Returns the time of the newest reading.
     pub(crate) fn newest(&self) -> PrintedTime {
         self.newest.unwrap_or(self.start)
     }
@@ -210,12 +211,12 @@ impl ToolRun {
         if self.rows > self.thin_at || self.long {
             self.thin(MOST_ROWS, MOST_READINGS);
             self.long = false;
-            // With too many entities thinning does not help, and is not tried again soon.
+            // With too many entities, thinning does not help and is not tried again soon.
             self.thin_at = 2 * self.rows.max(MOST_ROWS);
         }
     }
 
-    /// Thins the readings until no more than these are left, in all and of each entity; whether that was possible.
+    /// Thins the readings to these limits, in total and per entity. Returns true if that was possible.
     pub(crate) fn thin(&mut self, rows: usize, readings: usize) -> bool {
         // New rows are first thinned to the resolution of the earlier ones.
         let mut grid = self.grid;
@@ -250,7 +251,7 @@ impl ToolRun {
         }
     }
 
-    /// Whether no more is in use than there is, in this unit; otherwise that is noted.
+    /// Returns true if no more is in use than exists, in this unit; otherwise adds a note.
     pub(crate) fn is_within(&mut self, what: &str, used: f64, whole: f64, unit: &str) -> bool {
         let is_possible = !plausible::exceeds(used, whole);
         if !is_possible {
@@ -277,7 +278,7 @@ impl ToolRun {
         self.note_clock_after(0.0, reading, line)
     }
 
-    /// The same for a clock that was first read this many seconds after the start.
+    /// Like [`note_clock`](Self::note_clock), for a clock that was first read this many seconds after the start.
     pub fn note_clock_after(&mut self, before: f64, reading: ClockReading, line: u32) -> f64 {
         let elapsed = before + reading.elapsed;
         if let Some(by) = reading.set_by {
@@ -287,7 +288,8 @@ impl ToolRun {
         elapsed
     }
 
-    /// The row of an entity this many seconds after the start, to be filled in; it stands on this line (0: on none).
+    /// Returns the row of an entity this many seconds after the start, to be filled in. `line` is its line in the file (0:
+    /// none).
     pub fn row<F: Family>(&mut self, at: f64, line: u32, key: F::Key) -> &mut F {
         let GrowingSeries { series, rows, .. } = self.series::<F>(&key, line);
         let (row, new) = series.row(nanoseconds(at), &key);
@@ -295,19 +297,19 @@ impl ToolRun {
         row
     }
 
-    /// Records a row that was read as a whole; what is already known of the entity stays.
+    /// Records a complete row. Earlier values of the entity fill its gaps.
     pub fn put<F: Family>(&mut self, at: f64, line: u32, row: F) {
         let slot = self.row::<F>(at, line, row.key().clone());
         let known = std::mem::replace(slot, row);
         slot.fill(&known);
     }
 
-    /// Lets an entity's counters grow over an interval by their rates per second; unknown ones stay absent. Returns the
-    /// row at the end of the interval, for its gauges and states.
+    /// Grows an entity's counters over an interval by their rates per second; unknown ones stay absent. Returns the row at the
+    /// end of the interval, for its gauges and states.
     ///
     /// # Panics
-    /// If the family has no counter of a name. The names are those of the formats' own code: dropping the figures of a misspelled
-    /// one would pass for "not measured".
+    /// Panics if the family has no counter of a name. The names come from the formats' own code: silently dropping a misspelled
+    /// counter would look like "not measured".
     pub fn grow<F: Family>(
         &mut self,
         interval: ReportInterval,
@@ -330,7 +332,8 @@ impl ToolRun {
         self.grow_columns(interval, line, key, &rates)
     }
 
-    /// Notes that a row could not be read, of an interval that ends then: what has none there is not idle, but unknown.
+    /// Notes that a row was unreadable in the interval that ends at this time: an entity without a row there is unknown, not
+    /// idle.
     pub fn lose_row(&mut self, at: f64) {
         self.lost.insert(nanoseconds(at));
         if self.lost.len() > MOST_LOST {
@@ -354,7 +357,7 @@ impl ToolRun {
         series.row(nanoseconds(interval.to), &key).0
     }
 
-    /// Records a row of rates and levels, as its columns are declared.
+    /// Records a row of rates and levels, as declared by its columns.
     pub fn rates<F: Family>(
         &mut self,
         interval: ReportInterval,
@@ -374,7 +377,7 @@ impl ToolRun {
         to
     }
 
-    /// Records a row of levels and of counts since boot, as its columns are declared.
+    /// Records a row of levels and of counts since boot, as declared by its columns.
     pub fn counts<F: Family>(&mut self, at: f64, key: F::Key, row: &TableRow, columns: &MetricColumns<F>) -> &mut F {
         self.row::<F>(at, row.line, key.clone());
         let to = self.row::<F>(at, row.last_line, key);
@@ -388,7 +391,7 @@ impl ToolRun {
         to
     }
 
-    /// The series of an entity, of which a row stands on this line.
+    /// Returns the series of an entity, and records that a row stands on this line.
     fn series<F: Family>(&mut self, key: &F::Key, line: u32) -> GrowingSeries<'_, F> {
         self.keep_in_bounds();
         let new = self.series.len() < MOST_ENTITIES;
@@ -407,7 +410,7 @@ impl ToolRun {
     }
 }
 
-/// An entity's series, and what must be updated when it grows.
+/// Series of an entity, and the state to update when it grows.
 struct GrowingSeries<'r, F> {
     series: &'r mut EntitySeries<F>,
     rows: &'r mut usize,

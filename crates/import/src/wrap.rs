@@ -1,46 +1,46 @@
-//! Lines that a mail program broke. It breaks a line at the last space before its limit of columns, so the first word of
-//! the rest would not have fitted: this distinguishes a broken line from two lines.
+//! Lines that a mail program broke. It breaks a line at the last space before its column limit, so the first word of the rest
+//! would not have fitted. This distinguishes a broken line from two lines.
 
 use crate::margin::indentation;
 
-/// The limits of mail programs lie in between: RFC 1855 asks for less than 65 columns, RFC 3676 for at most 78.
+/// Range of the limits of mail programs: RFC 1855 asks for less than 65 columns, RFC 3676 for at most 78.
 const NARROWEST: usize = 60;
 const WIDEST: usize = 82;
 /// Columns of quotation marks and indentation that may have been removed from some of the lines.
 const REMOVED: usize = 8;
-/// The most spaces between two columns, which are lost where a line is broken.
+/// Maximum number of spaces between two columns, which are lost where a line is broken.
 const MOST_SPACES: usize = 8;
-/// The most lines that one line is broken into.
+/// Maximum number of lines that one line is broken into.
 pub const MOST_PIECES: usize = 6;
 
-/// The columns of the lines of a text, which a limit cannot be below.
+/// Widest line of a text, which is a lower bound of the limit.
 #[derive(Clone, Copy, Default)]
 pub struct Wrap {
     widest: usize,
 }
 
 impl Wrap {
-    /// What these lines show of the limit.
+    /// Estimates the limit from these lines.
     pub fn of<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
         let mut wrap = Self::default();
         lines.for_each(|line| wrap.add(line));
         wrap
     }
 
-    /// Adds a line: it is not longer than the limit, unless it has no space at which it could be broken.
+    /// Adds a line. It is not longer than the limit, unless it has no space at which it could be broken.
     pub fn add(&mut self, text: &str) {
         if text.len() > self.widest && text.trim_start().contains(' ') {
             self.widest = self.widest.max(columns(text));
         }
     }
 
-    /// Whether a line of so many columns may have been broken, depending on what follows.
+    /// Returns true if a line of this many columns may have been broken, depending on what follows.
     pub fn may_break(&self, columns: usize) -> bool {
         columns <= WIDEST && self.widest <= WIDEST
     }
 
-    /// Whether a line of so many columns is as long as it can be, so that the next one is its rest. Mail programs do not
-    /// indent the rest, as the kernel does with further lines of one message; one space protects a `>` (RFC 3676).
+    /// Returns true if a line of this many columns is as long as it can be, so that the next one is its rest. Mail programs do
+    /// not indent the rest, as the kernel does with further lines of one message; one space protects a `>` (RFC 3676).
     pub fn breaks(&self, columns: usize, next: &str) -> bool {
         if !self.may_break(columns) || is_indented(next) {
             return false;
@@ -50,26 +50,26 @@ impl Wrap {
     }
 }
 
-/// The columns of a line.
+/// Returns the number of columns of a line.
 pub fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A part of a line: how often it is quoted, and its columns with the marks of quotation.
+/// Part of a line: how often it is quoted, and its columns including the quotation marks.
 #[derive(Clone, Copy)]
 pub struct Piece {
     pub quotes: usize,
     pub columns: usize,
 }
 
-/// Whether a line is the rest of a quoted one that was broken after it had been quoted: its marks were left to the first piece.
-/// `pieces` are those before it.
+/// Returns true if a line is the rest of a quoted line that was broken after quoting: only the first piece kept all the marks.
+/// `pieces` are the pieces before it.
 pub fn is_broken_off(pieces: &[Piece], next: Piece, text: &str) -> bool {
     let is_less_quoted = pieces.first().is_some_and(|first| next.quotes < first.quotes);
     if !is_less_quoted || pieces.len() >= MOST_PIECES || text.is_empty() || is_indented(text) {
         return false;
     }
-    // Where a text was quoted and wrapped twice, pieces with fewer marks were broken off later.
+    // In a text that was quoted and wrapped twice, pieces with fewer marks were broken off later.
     let begin = pieces.iter().rposition(|piece| piece.quotes >= next.quotes).unwrap_or(0);
     let line: usize = pieces[begin..].iter().map(|piece| piece.columns + 1).sum();
     let widest = pieces.iter().map(|piece| piece.columns).max().unwrap_or(0);
@@ -80,7 +80,7 @@ fn is_indented(text: &str) -> bool {
     indentation(text) > 1 || text.starts_with('\t')
 }
 
-/// The columns of the first word.
+/// Returns the number of columns of the first word.
 fn first_word(text: &str) -> usize {
     text.split_whitespace().next().map_or(0, columns)
 }

@@ -1,20 +1,20 @@
-//! Tables that a mail program wrapped at some column: the header, and each row that is wider, continue on the next line.
+//! Tables that a mail program wrapped at some column: the header, and each wider row, continue on the next line.
 
 use crate::lines::TextLine;
 use std::collections::VecDeque;
 
-/// The most lines that one line is broken into.
+/// Maximum number of lines that one line is broken into.
 const MOST_PARTS: usize = 4;
-/// Mail programs wrap at 72 columns or more; those who quote, earlier.
+/// Minimum width of a wrapped line. Mail programs wrap at 72 columns or more; people who quote, earlier.
 const NARROWEST: usize = 60;
-/// The most spaces between two columns.
+/// Maximum number of spaces between two columns.
 const MOST_SPACES: usize = 8;
-/// A header has at least so many columns in its first line.
+/// Minimum number of columns in the first line of a header.
 const FEWEST_COLUMNS: usize = 3;
 
-/// How many of the next lines can be the header of a wrapped table.
+/// Returns the number of next lines that form the header of a wrapped table.
 pub(crate) fn header_parts(ahead: &VecDeque<TextLine>) -> Option<usize> {
-    // Most text is told apart by that alone.
+    // This check alone rules out most text.
     let has_numbers = |line: &TextLine| line.text.bytes().any(|b| b.is_ascii_digit());
     if !ahead.iter().take(MOST_PARTS + 1).skip(2).any(has_numbers) {
         return None;
@@ -30,14 +30,14 @@ pub(crate) fn header_parts(ahead: &VecDeque<TextLine>) -> Option<usize> {
     (width >= NARROWEST && broken.all(|broken| broken)).then_some(parts)
 }
 
-/// Whether all words can be names of columns.
+/// Returns true if all words can be names of columns.
 fn is_header(line: &str) -> bool {
     let is_name =
         |word: &str| word.bytes().any(|b| b.is_ascii_alphabetic()) && !word.starts_with(|c: char| c.is_ascii_digit());
     !line.trim().is_empty() && line.split_whitespace().all(is_name)
 }
 
-/// Whether most words are numbers.
+/// Returns true if most words are numbers.
 fn is_row(line: &str) -> bool {
     let (numbers, words): (Vec<&str>, Vec<&str>) =
         line.split_whitespace().partition(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
@@ -74,17 +74,17 @@ pub(crate) fn join(ahead: &mut VecDeque<TextLine>, parts: usize) {
     ahead.extend(rest);
 }
 
-/// The number of lines up to a blank one.
+/// Returns the number of lines up to a blank one.
 fn length(ahead: &VecDeque<TextLine>) -> usize {
     ahead.iter().position(|line| line.text.trim().is_empty()).unwrap_or(ahead.len())
 }
 
-/// The columns that the widest line needs: at least that many fit.
+/// Returns the number of columns that the widest line needs: at least that many fit.
 fn width(ahead: &VecDeque<TextLine>) -> usize {
     ahead.iter().take(length(ahead)).map(|line| line.text.trim_end().chars().count()).max().unwrap_or(0)
 }
 
-/// Whether a line can have been broken because its next word did not fit, behind the spaces that aligned it, which are lost.
+/// Returns true if a line may have been broken because its next word did not fit after the alignment spaces, which are lost.
 fn continues(line: &str, next: &str, width: usize) -> bool {
     let word = next.split_whitespace().next().map(|word| word.chars().count());
     word.is_some_and(|word| line.trim_end().chars().count() + MOST_SPACES + word > width)

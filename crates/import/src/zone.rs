@@ -1,18 +1,18 @@
-//! Time zones as tools print them beside a time.
+//! Time zones as tools print them next to a time.
 
 /// The zone of a printed time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zone {
-    /// None was printed: the machine's own.
+    /// No zone was printed: the machine's own zone.
     #[default]
     Local,
-    /// A name that several zones have, or that is not known: the time stays as it was printed.
+    /// A name that is unknown or stands for several zones: the time stays as printed.
     Ambiguous(ZoneName),
     /// Seconds ahead of UTC.
     Offset(i32),
 }
 
-/// The first letters of an abbreviation.
+/// First letters of an abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ZoneName([u8; ZoneName::LONGEST]);
 
@@ -35,8 +35,8 @@ impl std::fmt::Display for ZoneName {
 const MINUTE: i32 = 60;
 const HOUR: i32 = 60 * MINUTE;
 
-/// Abbreviations of the tz database that mean one zone wherever a server is likely to print them, in minutes ahead of UTC. `IST`, `CST`,
-/// `BST` and the like are missing: India, Ireland and Israel share the first of them.
+/// Abbreviations of the tz database that mean one zone wherever a server is likely to print them, in minutes ahead of UTC.
+/// `IST`, `CST`, `BST` and similar ones are missing: India, Ireland and Israel share the first of them.
 const NAMES: [(&str, i32); 47] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -90,7 +90,7 @@ const NAMES: [(&str, i32); 47] = [
 impl Zone {
     pub const UTC: Self = Self::Offset(0);
 
-    /// Reads a zone: `CET`, `+01`, `+0100`, `+01:00`. `None` for a word that is none.
+    /// Reads a zone: `CET`, `+01`, `+0100`, `+01:00`. Returns `None` for any other word.
     pub fn read(text: &str) -> Option<Self> {
         if let Some((_, minutes)) = NAMES.iter().find(|(name, _)| *name == text) {
             return Some(Self::Offset(minutes * MINUTE));
@@ -114,7 +114,7 @@ impl Zone {
         is_name.then(|| Self::Ambiguous(ZoneName::new(text)))
     }
 
-    /// Whether times of both can be compared. One that is not printed is that of the other.
+    /// Returns true if times of both can be compared. A zone that was not printed is assumed to be that of the other.
     pub fn is_comparable(self, other: Self) -> bool {
         match (self, other) {
             (Self::Ambiguous(own), Self::Ambiguous(other)) => own == other,
@@ -123,7 +123,7 @@ impl Zone {
         }
     }
 
-    /// Seconds ahead of UTC, if they are known.
+    /// Returns the seconds ahead of UTC, if known.
     pub fn offset(self) -> Option<f64> {
         match self {
             Self::Offset(seconds) => Some(seconds.into()),

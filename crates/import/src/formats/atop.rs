@@ -22,21 +22,21 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// What follows are values since boot.
+/// Line before values since boot.
 const RESET: &str = "RESET";
-/// The line between two samples.
+/// Line between two samples.
 const SEPARATOR: &str = "SEP";
-/// The first sample does not have more fields than this; newer versions add some at the end.
+/// Labels of lines.
 const LABELS: [&str; 24] = [
     "CPU", "cpu", "CPL", "GPU", "MEM", "SWP", "PAG", "PSI", "LVM", "MDD", "DSK", "NFM", "NFC", "NFS", "NET", "IFB",
     "LLC", "NUM", "NUC", "PRG", "PRC", "PRE", "PRM", "PRD",
 ];
-/// The fewest fields of a CPU, up to the time stolen from it; newer versions have more.
+/// Minimum number of fields of a CPU, up to its steal time; newer versions have more.
 const CPU_FIELDS: usize = 10;
-/// Of processes, with netatop.
+/// Label of the network use of processes, with netatop.
 const PROCESS_NETWORK: &str = "PRN";
 
-/// One line: `DSK vm 1795640798 2026/11/25 21:06:38 2 vda 64 118 2392 1388 7400 2 16 0 1.41`.
+/// A line such as `DSK vm 1795640798 2026/11/25 21:06:38 2 vda 64 118 2392 1388 7400 2 16 0 1.41`.
 struct Sample<'t> {
     label: &'t str,
     host: &'t str,
@@ -65,13 +65,14 @@ impl<'t> Sample<'t> {
 }
 
 impl Sample<'_> {
-    /// Lines of one kind have as many fields: those of the network's layers and of its interfaces are two.
+    /// Returns the kind of the line. Lines of one kind have the same number of fields; the network's layers and its interfaces
+    /// are two kinds.
     fn kind(&self) -> String {
         let is_of_layer = self.label == "NET" && self.rest.starts_with("upper ");
         format!("{}{}", self.label, if is_of_layer { " upper" } else { "" })
     }
 
-    /// The number of its fields, where a process's name counts as one.
+    /// Returns the number of fields, where the name of a process counts as one.
     fn count(&self) -> usize {
         let rest = if self.label.starts_with("PR") {
             process_fields(self.rest).map_or("", |(.., rest)| rest)
@@ -82,7 +83,7 @@ impl Sample<'_> {
     }
 }
 
-/// The fields of a line, by position; atop prints -1 where it has no number.
+/// Fields of a line, by position; atop prints -1 for a missing number.
 struct Fields<'t>(Vec<&'t str>);
 
 impl Fields<'_> {
@@ -90,7 +91,7 @@ impl Fields<'_> {
         number(self.0.get(at)?)
     }
 
-    /// The value as a rate of an interval.
+    /// Returns the value as a rate over an interval.
     fn rate(&self, at: usize, seconds: f64, unit: f64) -> Option<f64> {
         self.get(at).map(|value| value * unit / seconds)
     }
@@ -124,14 +125,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 if !is_since_boot && to - sample.seconds > -0.5 {
                     let interval = ReportInterval { from: (to - sample.seconds).max(0.0), to };
                     is_empty = false;
-                    // A damaged line was of this sample or of the one before.
+                    // A damaged line belongs to this sample or to the previous one.
                     if lines.refused() > refused {
                         refused = lines.refused();
                         run.lose_row(to);
                         run.lose_row(last);
                     }
                     last = to;
-                    // All rows of a label have as many fields.
+                    // All rows of a label have the same number of fields.
                     let count = sample.count();
                     if *counts.entry(sample.kind()).or_insert(count) != count {
                         run.lose_row(to);
@@ -157,16 +158,17 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 
 const EXPECTED: &str = "as many fields as other lines with this label have";
 
-/// What the first lines show.
+/// Findings from the first lines.
 struct Beginning {
     is_since_boot: bool,
-    /// The most common number of fields, by label.
+    /// Most common number of fields, by label.
     counts: HashMap<String, usize>,
 }
 
 impl Beginning {
     fn of(lines: &mut Lines<'_>) -> Self {
-        /// How many lines are looked at, and how much longer than others the first interval can be.
+        /// Number of lines to look at, and factor beyond which a first interval that is longer than others covers the time
+        /// since boot.
         const MOST: usize = 2000;
         const TIMES: f64 = 10.0;
         let mut seen: HashMap<String, BTreeMap<usize, usize>> = HashMap::new();
@@ -179,7 +181,7 @@ impl Beginning {
         }
         let most_common = |counts: BTreeMap<usize, usize>| counts.into_iter().max_by_key(|(_, often)| *often);
         let counts = seen.into_iter().filter_map(|(label, counts)| Some((label, most_common(counts)?.0))).collect();
-        // The line before the first sample was lost.
+        // A first interval that is much longer than others lost the RESET line before it.
         Self { is_since_boot: first.is_some_and(|first| first > TIMES * shortest), counts }
     }
 }
@@ -233,7 +235,7 @@ fn record(run: &mut ToolRun, line: u32, interval: ReportInterval, sample: &Sampl
                 ("read_bytes", rate(3, SECTOR)),
                 ("writes", rate(4, 1.0)),
                 ("write_bytes", rate(5, SECTOR)),
-                // Since version 2.7: requests in flight while the device was busy, on average.
+                // Since version 2.7: mean number of requests in flight while the device was busy.
                 ("weighted_time", fields.get(9).zip(rate(1, NS_PER_MS)).map(|(depth, busy)| depth * busy)),
             ];
             run.grow::<Disk>(interval, line, name().into(), &rates).in_flight = fields.get(8).map(|n| n as u64).into();
@@ -261,7 +263,7 @@ fn record(run: &mut ToolRun, line: u32, interval: ReportInterval, sample: &Sampl
     }
 }
 
-/// CPU time by mode, of all ticks in this many seconds.
+/// Returns the CPU time by mode, as a share of all ticks in this many seconds.
 fn modes(fields: &Fields<'_>, seconds: f64) -> [(&'static str, Option<f64>); 8] {
     let ticks = fields.get(0).filter(|ticks| *ticks > 0.0);
     ["system", "user", "nice", "idle", "iowait", "irq", "softirq", "steal"].map({
@@ -290,7 +292,8 @@ fn memory(row: &mut Meminfo, label: &str, fields: &Fields<'_>) {
     row.shmem = pages(9).into();
 }
 
-/// The number of a process, its name and the fields behind its state: `812 (my sql) S 100 …`; with -Z without brackets.
+/// Splits the fields of a process into its PID, its name and the fields after its state: `812 (my sql) S 100 …`; with -Z
+/// without brackets.
 fn process_fields(rest: &str) -> Option<(u32, &str, &str)> {
     let (pid, rest) = rest.split_once(' ')?;
     let (name, rest) = match rest.strip_prefix('(') {
@@ -356,7 +359,7 @@ mod tests {
         assert_eq!(window.the::<MachineInfo>().unwrap().processors.get(), Some(2.0));
     }
 
-    /// Sums over the three samples that cover an interval, of vda, all CPUs and python3.
+    /// Sums over the three samples that cover an interval, for vda, all CPUs and python3.
     const WRITES: f64 = 4152.0;
     const WRITTEN: f64 = 22152.0;
     const SYSTEM: f64 = 224.0;

@@ -1,4 +1,4 @@
-//! atop(1) as people see it: its screen, `atop -r LOG`, `atop 10 3 | cat`.
+//! Screens of atop(1), as dumped by `atop -r LOG` or `atop 10 3 | cat`.
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ pub const FORMAT: Format = Format {
 const PERCENT: f64 = SECOND / 100.0;
 const LABELS: [&str; 14] =
     ["PRC", "CPU", "cpu", "CPL", "MEM", "SWP", "PAG", "PSI", "DSK", "MDD", "LVM", "NET", "NFM", "NUM"];
-/// Stands below the values of the first report of a run.
+/// Text below the values of the first report of a run.
 const SINCE_BOOT: &str = "since Boot";
-/// CPU shares are rounded to whole per cents.
+/// Tolerance: CPU shares are rounded to whole per cents.
 const ROUNDING: f64 = 0.05;
 
 /// `ATOP - vm      2026/11/25  21:06:38      -----------------      10s elapsed`
@@ -45,7 +45,7 @@ impl Title {
     }
 }
 
-/// `2s`, `10m0s`, `3h39m38s`, `12d`, `73.41s`
+/// Parses `2s`, `10m0s`, `3h39m38s`, `12d`, `73.41s`.
 fn duration(text: &str) -> Option<f64> {
     let mut sum = 0.0;
     let mut rest = text;
@@ -64,7 +64,7 @@ fn duration(text: &str) -> Option<f64> {
     (!text.is_empty()).then_some(sum)
 }
 
-/// A count, which is shortened where it does not fit: `12864e3`.
+/// Parses a count, which is shortened if it does not fit: `12864e3`.
 fn count(text: &str) -> Option<f64> {
     match text.split_once('e') {
         Some((digits, power)) => {
@@ -74,12 +74,12 @@ fn count(text: &str) -> Option<f64> {
     }
 }
 
-/// A size: `23.5G`, `0B`, `704.0K`.
+/// Parses a size: `23.5G`, `0B`, `704.0K`.
 fn size(text: &str) -> Option<f64> {
     scaled(text.trim_end_matches('B'), KIB, 1.0)
 }
 
-/// One line: its label, and its fields by name, the numbers as they are printed.
+/// A line: its label, and its fields by name, with the numbers as printed.
 struct SystemLine<'t> {
     number: u32,
     label: &'t str,
@@ -87,7 +87,7 @@ struct SystemLine<'t> {
 }
 
 impl<'t> SystemLine<'t> {
-    /// `DSK |          vda | busy     12% | read 12864e3 | avio 38.5 µs |`
+    /// Parses `DSK |          vda | busy     12% | read 12864e3 | avio 38.5 µs |`.
     fn of(number: u32, line: &'t str) -> Option<Self> {
         let mut parts = line.split('|').map(str::trim);
         let label = parts.next().filter(|label| LABELS.contains(label))?;
@@ -96,7 +96,7 @@ impl<'t> SystemLine<'t> {
         (!fields.is_empty()).then_some(Self { number, label, fields })
     }
 
-    /// Whether another line was joined to it, or its name to what fills the field.
+    /// Returns true if another line was joined to this one, or its name to the filler of the field.
     fn is_joined(&self) -> bool {
         let is_name_joined = self.name().is_some_and(|name| name.len() > 4 && name.ends_with("----"));
         is_name_joined || self.fields.iter().any(|(name, value)| LABELS.contains(name) && value.is_empty())
@@ -118,7 +118,7 @@ impl<'t> SystemLine<'t> {
         size(self.text(name)?)
     }
 
-    /// The disk or interface, which stands first.
+    /// Returns the disk or interface, which is the first field.
     fn name(&self) -> Option<&'t str> {
         const VALUES: [&str; 8] = ["busy", "read", "write", "avio", "pcki", "pcko", "si", "so"];
         self.fields.first().map(|(name, _)| *name).filter(|name| !VALUES.contains(name))
@@ -131,7 +131,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let Some(title) = Title::of(&line.text) else { break };
         let mut system: Vec<(u32, String)> = Vec::new();
         let refused = lines.refused();
-        // Where lines end with a bar, one that does not was cut.
+        // If lines end with a bar, one without it was cut.
         let has_bars = (0..2).any(|at| lines.peek(at).is_some_and(ends_with_bar));
         let is_own = |text: &str| {
             SystemLine::of(0, text).is_some_and(|line| !line.is_joined()) && ends_with_bar(text) >= has_bars
@@ -152,7 +152,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             run.start
         });
         let to = title.at.since(begin).unwrap_or(0.0);
-        // A screen that was scrolled back comes before the one above it.
+        // A screen that was scrolled back may be earlier than the one above it.
         let interval = Some(ReportInterval { from: (to - title.seconds).max(0.0), to });
         let interval = interval.filter(|interval| !is_since_boot && interval.seconds() > 0.0);
         let system: Vec<SystemLine<'_>> = system.iter().filter_map(|(n, text)| SystemLine::of(*n, text)).collect();
@@ -171,15 +171,15 @@ fn ends_with_bar(text: &str) -> bool {
     text.trim_end().ends_with('|')
 }
 
-/// Whether a line was one of a screen: its label, or bars between fields, are left.
+/// Returns true if a line was part of a screen: its label, or bars between fields, are left.
 fn is_damaged(text: &str) -> bool {
     let label = text.split_whitespace().next();
     Title::of(text).is_none() && (label.is_some_and(|label| LABELS.contains(&label)) || text.matches(" | ").count() > 1)
 }
 
-/// Whether the time of a screen is not that of the one after it: its mark was lost, and it covers the time since boot.
+/// Returns true if a screen covers much more time than the next one: its mark was lost, and it covers the time since boot.
 fn covers_much_more_than_next(lines: &mut Lines<'_>, title: &Title) -> bool {
-    /// The most lines of a screen that are looked through, and the longest irregular interval.
+    /// Maximum number of lines of a screen to search, and factor beyond which an interval is not just irregular.
     const MOST: usize = 300;
     const TIMES: f64 = 10.0;
     let next = (0..MOST).find_map(|at| lines.peek(at).and_then(Title::of));
@@ -285,14 +285,14 @@ fn record(run: &mut ToolRun, interval: ReportInterval, lines: &[SystemLine<'_>])
     }
 }
 
-/// CPU shares in per cent of one CPU. Niced time is part of that of users, and softirqs of that of interrupts.
+/// Returns CPU shares in per cent of one CPU. User time includes nice time, and irq time includes softirq time.
 fn modes(line: &SystemLine<'_>) -> [(&'static str, Option<f64>); 6] {
     let names =
         [("system", "sys"), ("user", "user"), ("irq", "irq"), ("idle", "idle"), ("iowait", "wait"), ("steal", "steal")];
     names.map(|(mode, name)| (mode, line.percent(name)))
 }
 
-/// `17 Mbps`, in steps of 1000.
+/// Parses `17 Mbps`, in steps of 1000.
 fn bits(text: &str) -> Option<f64> {
     let (value, unit) = text.split_once(' ')?;
     let factor = match unit.trim() {
@@ -304,12 +304,12 @@ fn bits(text: &str) -> Option<f64> {
     Some(number(value)? * factor)
 }
 
-/// The list of processes below, whose columns depend on the screen.
+/// Reads the list of processes below, whose columns depend on the screen.
 fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportInterval>) -> ReadResult {
     let is_header = |text: &str| text.split_whitespace().next() == Some("PID") && text.contains("CMD");
     let Some(header) = lines.take_past_blanks_if(is_header) else { return Ok(()) };
     let names: Vec<String> = header.text.split_whitespace().map(str::to_owned).collect();
-    // A row may have been joined to it.
+    // A row may have been joined to the header.
     if names.last().is_none_or(|name| name != "CMD") {
         interval.into_iter().for_each(|interval| run.lose_row(interval.to));
         let refusal = lines.refuse_at(&header, "the columns of processes, with CMD as the last");
@@ -320,9 +320,9 @@ fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportIn
         text.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && !text.contains('|')
     }) {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
-        // A command may contain spaces, and stands last.
+        // A command may contain spaces, and comes last.
         let Some(interval) = interval.filter(|_| names.last().is_some_and(|n| n == "CMD")) else { continue };
-        // A row that was joined to it begins with a process, too.
+        // A row that was joined to it also begins with a process.
         let is_shifted = fields.get(names.len() - 1).is_some_and(|command| command.ends_with('%'));
         let is_joined = is_shifted
             || fields.len() >= 2 * names.len() - 1
@@ -335,7 +335,7 @@ fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportIn
         }
         let field = |name: &str| names.iter().position(|own| own == name).and_then(|at| fields.get(at)).copied();
         let Some(pid) = field("PID").and_then(|pid| pid.parse().ok()) else { continue };
-        // A thread has the number of its own, and a row below that of its process.
+        // A thread has its own number, and a row below that of its process.
         if seen.insert(pid, line.number).is_some() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! biolatency of bcc, libbpf-tools and bpftrace: how long requests to block devices took, as a histogram (print_log2_hist).
+//! biolatency of bcc, libbpf-tools and bpftrace: latency of block device requests as a histogram (print_log2_hist).
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The device in `disk = vda`, `disk = 'sda'` or `disk = b'sda'`.
+/// Returns the device in `disk = vda`, `disk = 'sda'` or `disk = b'sda'`.
 fn disk(line: &str) -> Option<&str> {
     let name = line.trim().strip_prefix("disk = ")?.trim();
     let name = name.strip_prefix('b').filter(|rest| rest.starts_with(['\'', '"'])).unwrap_or(name);
@@ -26,7 +26,7 @@ fn disk(line: &str) -> Option<&str> {
     (!name.is_empty() && !name.contains(' ')).then_some(name)
 }
 
-/// The unit in nanoseconds, in `     usecs               : count    distribution`.
+/// Returns the unit in nanoseconds in `     usecs               : count    distribution`.
 pub(super) fn unit(line: &str) -> Option<f64> {
     let mut words = line.split_whitespace();
     let unit = match words.next()? {
@@ -38,9 +38,9 @@ pub(super) fn unit(line: &str) -> Option<f64> {
     words.eq([":", "count", "distribution"]).then_some(unit)
 }
 
-/// A bucket's limits and its count: `        16 -> 31         : 2868     |****    |`.
+/// Returns a bucket's limits and its count: `        16 -> 31         : 2868     |****    |`.
 pub(super) fn bucket(line: &str) -> Option<(f64, f64, u64)> {
-    // The bar is framed; two lines that were joined have two.
+    // The bar is framed; two joined lines have two frames.
     (line.matches('|').count() == 2).then_some(())?;
     let (range, rest) = line.split_once(':')?;
     let (from, to) = range.split_once("->")?;
@@ -48,7 +48,7 @@ pub(super) fn bucket(line: &str) -> Option<(f64, f64, u64)> {
     Some((number(from.trim())?, number(to.trim())?, count))
 }
 
-/// The one device that was asked for: `biolatency -d sda`.
+/// Returns the only device that was requested: `biolatency -d sda`.
 pub(super) fn device_of(context: &CaptureContext) -> Option<String> {
     let command = context.command_of("biolatency").or(context.command_of("biolatency-bpfcc"))?;
     let mut arguments = command.arguments().skip_while(|argument| *argument != "-d" && *argument != "--disk");
@@ -79,12 +79,12 @@ pub(super) fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
         lines.skip(blanks + 1);
     }
     for (name, buckets) in counts {
-        // Which of them read and which wrote is unknown, as is their rate.
+        // The split into reads and writes is unknown, as is the rate.
         let key = || OperationKey { device: name.clone(), operation: "transfer".into() };
         let total = buckets.iter().map(|(_, count)| *count).fold(0, u64::saturating_add);
         let row = |requests: u64, times: Histogram| {
             let mut row = Request { requests: requests.into(), ..Request::new(key()) };
-            // With -Q the time in the queue is included.
+            // With -Q, the time in the queue is included.
             if !queued {
                 row.device_time = times;
             }

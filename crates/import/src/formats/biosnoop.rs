@@ -16,8 +16,8 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `TIME(s)     COMM           PID     DISK      T SECTOR     BYTES   QUE(ms) LAT(ms)`: whether it has a
-/// column for the time in the queue.
+/// Parses the header `TIME(s)     COMM           PID     DISK      T SECTOR     BYTES   QUE(ms) LAT(ms)`. Returns true if it
+/// has a column for the time in the queue.
 fn header(line: &str) -> Option<bool> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
@@ -27,7 +27,7 @@ fn header(line: &str) -> Option<bool> {
     }
 }
 
-/// A row: the device and its request. The name of the process may contain spaces.
+/// Parses a row into the device and its request. The name of the process may contain spaces.
 fn row(line: &str, has_queue: bool) -> Option<(&str, TracedRequest)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let columns = 7 + usize::from(has_queue);

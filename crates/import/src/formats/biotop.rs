@@ -1,4 +1,4 @@
-//! biotop of bcc and libbpf-tools: which processes make requests to which disk.
+//! biotop of bcc and libbpf-tools: disk requests by process.
 
 use crate::prelude::*;
 use crate::table::is_table_row;
@@ -17,33 +17,34 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `PID    COMM             D MAJ MIN DISK       I/O  Kbytes  AVGms`
+/// Returns true for `PID    COMM             D MAJ MIN DISK       I/O  Kbytes  AVGms`.
 fn is_header(line: &str) -> bool {
     line.split_whitespace().eq(["PID", "COMM", "D", "MAJ", "MIN", "DISK", "I/O", "Kbytes", "AVGms"])
 }
 
-/// The seconds in `Tracing... Output every 1 secs. Hit Ctrl-C to end`.
+/// Returns the seconds in `Tracing... Output every 1 secs. Hit Ctrl-C to end`.
 fn title(line: &str) -> Option<f64> {
     number(line.strip_prefix("Tracing... Output every ")?.split_whitespace().next()?)
 }
 
-/// `08:04:11 loadavg: 1.48 0.87 0.45 1/287 14547`
+/// Returns true for `08:04:11 loadavg: 1.48 0.87 0.45 1/287 14547`.
 fn is_load(line: &str) -> bool {
     line.split_once(" loadavg: ").is_some_and(|(time, _)| clock::time_of_day(&[time.trim()]).is_some())
 }
 
-/// The process, its name, whether it read, and the bytes: `14501  cksum            R 202 1   xvda1      361   28832   3.39`.
+/// Returns the process, its name, whether it read, and the bytes:
+/// `14501  cksum            R 202 1   xvda1      361   28832   3.39`.
 fn row(line: &str) -> Option<(u32, String, bool, f64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.len().checked_sub(7).filter(|at| *at >= 2)?;
     let [direction @ ("R" | "W"), major, minor, _, requests, kilobytes, mean] = words[at..] else { return None };
     [major, minor, requests, mean].iter().all(|word| number(word).is_some()).then_some(())?;
-    // Two rows that were joined.
+    // Two rows were joined.
     (!is_table_row(&words[1..at].join(" "))).then_some(())?;
     Some((words[0].parse().ok()?, words[1..at].join(" "), direction == "R", number(kilobytes)? * KIB))
 }
 
-/// Whether a line begins with a PID but is no complete row.
+/// Returns true if a line begins with a PID but is not a complete row.
 fn is_damaged(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && row(line).is_none()
 }
@@ -78,7 +79,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         };
         let interval = ReportInterval { from: reports * seconds, to: (reports + 1.0) * seconds };
         reports += 1.0;
-        // The sums of processes that may have another row are none.
+        // The sums are unknown for processes that may have another row.
         if lines.refused() > refused {
             run.lose_row(interval.to);
             continue;

@@ -1,4 +1,4 @@
-//! blkparse(1): what the block layer did with each request, event by event (blkparse_fmt.c of blktrace).
+//! blkparse(1): events of the block layer for each request (blkparse_fmt.c of blktrace).
 
 use crate::prelude::*;
 use crate::request_trace::{Operation, RequestTrace, TracedRequest};
@@ -23,14 +23,14 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The most requests that may be open at a time; a trace without completions has more.
+/// Maximum number of open requests; a trace without completions has more.
 const MOST_OPEN: usize = 100_000;
-/// Pieces that a process makes of one discard follow each other within this many seconds: it waits for each discard it asks for.
+/// Maximum seconds between the pieces that a process makes of one discard: it waits for each discard that it issues.
 const PIECES_WITHIN: f64 = 50e-6;
-/// The sector of a flush, which has none.
+/// Placeholder for the sector of a flush, which has none.
 const NO_SECTOR: u64 = u64::MAX;
 
-/// One event: `  7,0    1       89     3.740837190   846  A   D 264192 + 1024 <- (9,0) 0`.
+/// An event: `  7,0    1       89     3.740837190   846  A   D 264192 + 1024 <- (9,0) 0`.
 pub(super) struct TraceEvent<'t> {
     pub(super) device: (u32, u32),
     pub(super) time: f64,
@@ -60,7 +60,7 @@ impl<'t> TraceEvent<'t> {
         })
     }
 
-    /// Sector and count of sectors in `264192 + 1024`.
+    /// Returns the sector and the number of sectors in `264192 + 1024`.
     fn extent(&self) -> Option<(u64, u64)> {
         match self.rest[..] {
             [sector, "+", count, ..] => Some((sector.parse().ok()?, count.parse().ok()?)),
@@ -68,20 +68,19 @@ impl<'t> TraceEvent<'t> {
         }
     }
 
-    /// The device above in `<- (9,0) 0`.
+    /// Returns the upper device in `<- (9,0) 0`.
     fn remapped_from(&self) -> Option<&'t str> {
         let at = self.rest.iter().position(|field| *field == "<-")?;
         self.rest.get(at + 1).copied()
     }
 
-    /// The name of the process in `[fio]`.
+    /// Returns the name of the process in `[fio]`.
     fn command(&self) -> Option<&'t str> {
         let name = self.rest.last()?.strip_prefix('[')?.strip_suffix(']')?;
         (name != "(null)").then_some(name)
     }
 }
 
-/// A request that is not complete yet.
 #[derive(Default)]
 struct OpenRequest {
     made: Option<f64>,
@@ -108,7 +107,7 @@ pub(super) struct Trace<'a> {
     first_line: u32,
     begin: Option<f64>,
     end: f64,
-    /// Whether parts of it were left out.
+    /// Whether parts of the trace were left out.
     cut: bool,
     open: HashMap<(Name, u64), OpenRequest>,
     requests: RequestTrace,
@@ -136,12 +135,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// Whether the next line that is not blank is an event.
+/// Returns true if the next line that is not blank is an event.
 fn goes_on(lines: &mut Lines<'_>, from: usize) -> bool {
     lines.peek_past_blanks(from).is_some_and(|(_, next)| TraceEvent::read(next).is_some())
 }
 
-/// A line of the sums behind the events.
+/// Returns true for a line of the sums after the events.
 fn is_sum(line: &str) -> bool {
     const SUMS: [&str; 15] = [
         "CPU",
@@ -213,7 +212,7 @@ impl<'a> Trace<'a> {
                     self.open.insert(key(sector), moved);
                 }
             }
-            // `608256 / 608384`: the first piece, and where the rest begins.
+            // `608256 / 608384`: the first piece, and the sector where the rest begins.
             (b'X', _) if self.open.len() < MOST_OPEN => {
                 if let Some(sector) = event.rest.first().and_then(|sector| sector.parse().ok()) {
                     self.open.entry(key(sector)).or_default().split = true;
@@ -291,7 +290,7 @@ impl<'a> Trace<'a> {
         let (begin, seconds) = (self.begin.unwrap_or(0.0), self.end - self.begin.unwrap_or(0.0));
         for (device, remapped) in self.remapped {
             let key = || OperationKey { device: device.clone(), operation: Operation::Discard.name().into() };
-            // Rates are unknown, as there may be parts that were left out; but the shares are not.
+            // Rates are unknown, because parts may have been left out; shares are known.
             let row = |requests: u64, bytes: u64, size: Histogram, splits: u64| Request {
                 requests: requests.into(),
                 bytes: bytes.into(),

@@ -18,10 +18,10 @@ pub const FORMAT: Format = Format {
 };
 
 const TITLE: &str = "Ethernet Channel Bonding Driver:";
-/// The bond, where neither the command line nor the file says its name.
+/// Placeholder for a bond that neither the command line nor the file names.
 const UNNAMED: &str = "bond";
 
-/// The fields of a port that are read.
+/// Fields of a port that are read.
 const ALL_FIELDS: [&str; 5] = ["MII Status", "Speed", "Duplex", "Link Failure Count", "Aggregator ID"];
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -55,7 +55,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             seen.clear();
             continue;
         }
-        // A field that comes again, and what follows it, are of a port whose title was lost or damaged.
+        // A repeated field, and what follows it, belong to a port whose title was lost or damaged.
         let is_title = field.starts_with("Slave") && field != "Slave queue ID";
         if current.is_some() && (is_title || seen.contains(&field)) {
             let refusal = lines.refuse_at(&line, "a port with each of its fields once");
@@ -74,7 +74,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The name of a bond, if its file is called after it.
+/// Returns the name of a bond, if its file is named after it.
 fn named_after_it(file: &str) -> Option<&str> {
     let name = file.rsplit('/').next()?;
     let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::testing::{fixture, window_of};
 
-    /// Written after bond_procfs.c: here no bond can be made.
+    /// Written after bond_procfs.c, since a bond cannot be created here.
     #[test]
     fn a_port_outside_of_the_aggregate_in_use() {
         let window = window_of(&fixture("layouts/proc-net-bonding-8023ad.txt"));

@@ -1,4 +1,4 @@
-//! bonnie++ as text and CSV: throughput of a file system by kind of work. Headers are often wrapped; rows are not.
+//! bonnie++ as text and CSV: file system throughput by kind of work. Headers are often wrapped; rows are not.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The kinds of work of each table, each with a rate and the share of a CPU it took.
+/// Kinds of work in each table, each with a rate and the share of a CPU it took.
 const STREAMS: [&str; 6] =
     ["write by character", "write by block", "rewrite", "read by character", "read by block", "seek"];
 const FILES: [&str; 6] =
@@ -49,19 +49,19 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `8064M`, `8G:4k`
+/// Returns true for `8064M` or `8G:4k`.
 fn is_size(field: &str) -> bool {
     let size = field.split(':').next().unwrap_or_default();
     size.strip_suffix(['M', 'G']).is_some_and(|n| number(n).is_some())
 }
 
-/// `16`, `16:262144:8/128`, in thousands.
+/// Returns true for `16` or `16:262144:8/128`, in thousands.
 fn is_files(field: &str) -> bool {
     field.split([':', '/']).all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The two tables of the CSV line, each beginning with what it measures. Since 1.93 the line begins with its own version,
-/// and since 1.98 it says how seeks were made before the rates.
+/// Returns the two tables of the CSV line, each beginning with the object of the measurement. Since 1.93 the line begins with
+/// its own version, and since 1.98 it states before the rates how seeks were made.
 fn csv(line: &str) -> Option<(Vec<&str>, Vec<&str>)> {
     let fields: Vec<&str> = line.trim().split(',').collect();
     let (machine, size, streams, between) = match *fields.first()? {
@@ -78,14 +78,14 @@ fn csv(line: &str) -> Option<(Vec<&str>, Vec<&str>)> {
     Some((table(machine, streams)?, table(streams + 2 * STREAMS.len(), of_files)?))
 }
 
-/// Records a table: what was measured, then for each kind of work a rate and the share of a CPU. Streams are in KiB per
-/// second, since 1.9 with their unit; seeks and files in operations.
+/// Records a table: the object of the measurement, then for each kind of work a rate and the share of a CPU. Streams are in KiB
+/// per second, since 1.9 with their unit; seeks and files in operations.
 fn record(lines: &mut Lines<'_>, run: &mut ToolRun, kinds: &[&str; 6], fields: &[&str]) -> ReadResult {
     let (of, values) = fields.split_first().unwrap_or((&"", &[]));
     let is_stream = |kind: &str| kinds == &STREAMS && kind != "seek";
     let rate = |kind: &str, field: &str| {
         let unit = if is_stream(kind) { KIB } else { 1.0 };
-        // `+++++`: finished too fast to be timed. The CSV line leaves out what was not run.
+        // `+++++`: finished too fast to be timed. The CSV line omits what was not run.
         if is_blank(field) { Some(None) } else { scaled(field, KIB, unit).map(Some) }
     };
     let share = |field: &str| if is_blank(field) { Some(None) } else { number(field).map(|share| Some(share / 100.0)) };
@@ -119,7 +119,7 @@ mod tests {
         let window = window_of(text);
         let rows = window.newest::<Transfer>();
         let row = rows.values().find(|t| t.transfer.ends_with(kind)).unwrap_or_else(|| panic!("{kind}"));
-        // Bytes of a stream, operations of everything else.
+        // Bytes for a stream, operations for everything else.
         let rates = [row.rate.get(), row.operations.get()];
         assert_eq!(rates.iter().flatten().count(), 1, "{kind}: {rates:?}");
         rates.into_iter().flatten().next().unwrap()
@@ -133,7 +133,7 @@ mod tests {
         assert!((gain("create in order") - 0.60).abs() < 0.05, "{}", gain("create in order"));
         assert!((gain("delete in order") - 1.12).abs() < 0.05, "{}", gain("delete in order"));
         assert_eq!(rate("san-bonnie-ext3.txt", "seek"), 893.3);
-        // The journal on a disk of its own changes little.
+        // A journal on a separate disk changes little.
         let log = |kind| rate("san-bonnie-xfs-extlog.txt", kind) / rate("san-bonnie-xfs.txt", kind) - 1.0;
         assert!(log("write by block").abs() < 0.10 && log("read by block").abs() < 0.10);
     }

@@ -1,4 +1,4 @@
-//! btrfs(8): the errors of each device, and how much of a file system is allocated to data and metadata.
+//! btrfs(8): errors of each device, and the share of a file system that is allocated to data and metadata.
 
 use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ pub const SHOW: Format = Format {
 
 const OVERALL: &str = "Overall:";
 
-/// Device, name and count in `[/dev/sda].write_io_errs   0`.
+/// Returns the device, name and count in `[/dev/sda].write_io_errs   0`.
 fn error_count(line: &str) -> Option<(&str, &str, f64)> {
     let (device, rest) = line.trim().strip_prefix('[')?.split_once("].")?;
     let (name, count) = rest.split_once(char::is_whitespace)?;
@@ -62,7 +62,7 @@ fn error_count(line: &str) -> Option<(&str, &str, f64)> {
 }
 
 const IO_ERRORS: [&str; 3] = ["read_io_errs", "write_io_errs", "flush_io_errs"];
-/// Blocks with a wrong checksum, and with an old generation, where a write was lost.
+/// Counts of blocks with a wrong checksum, and with an old generation after a lost write.
 const DAMAGED: [&str; 2] = ["corruption_errs", "generation_errs"];
 
 fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -83,7 +83,8 @@ fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
         for (line, ..) in &counts {
             run.row::<Drive>(0.0, *line, device.as_str().into());
         }
-        // People leave out lines of zeros, so the sum of the others is right; that all are zero is known only if all are there.
+        // People omit lines of zeros, so the sum of the others is right; the sum is known to be zero only if all lines are
+        // there.
         let sum = |names: &[&str]| {
             let own: Vec<f64> =
                 counts.iter().filter(|(_, name, _)| names.contains(&name.as_str())).map(|(.., n)| *n).collect();
@@ -95,14 +96,14 @@ fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Bytes in `465.76GiB`, `1.00TB` (of old versions, which mean the same), `0.00B`, `1535115264`.
+/// Returns the bytes in `465.76GiB`, `1.00TB` (of old versions, with the same meaning), `0.00B`, `1535115264`.
 fn size(text: &str) -> Option<f64> {
     let text = text.trim();
     let short = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
     scaled(short, KIB, 1.0)
 }
 
-/// What is allocated to one kind of content, and what of that is used: `Data, single: total=1.80TiB, used=1.21TiB`,
+/// Space that is allocated to one kind of content, and the used part of it: `Data, single: total=1.80TiB, used=1.21TiB`,
 /// `Metadata,DUP: Size:4.00GiB, Used:3.99GiB (99.75%)`.
 struct ChunkUse<'l> {
     content: &'l str,
@@ -125,24 +126,24 @@ impl<'l> ChunkUse<'l> {
     }
 }
 
-/// Name and size in `    Device unallocated:     1.00MiB`.
+/// Returns the name and size in `    Device unallocated:     1.00MiB`.
 fn overall(line: &str) -> Option<(&str, f64)> {
     let (name, value) = line.strip_prefix([' ', '\t'])?.trim().split_once(':')?;
     Some((name, size(value.split_once('(').map_or(value, |(size, _)| size))?))
 }
 
-/// The size of the reserve in `    Global reserve:   512.00MiB    (used: 0.00B)`.
+/// Returns the size of the reserve in `    Global reserve:   512.00MiB    (used: 0.00B)`.
 fn global_reserve(line: &str) -> Option<f64> {
     overall(line).filter(|(name, _)| *name == "Global reserve").map(|(_, size)| size)
 }
 
-/// `Label: 'backup'  uuid: 1111-…`
+/// Parses `Label: 'backup'  uuid: 1111-…`.
 fn label(line: &str) -> Option<&str> {
     let (label, _) = line.trim().strip_prefix("Label: ")?.split_once(" uuid: ")?;
     Some(label.trim().trim_matches('\''))
 }
 
-/// Size, allocated size and path in `devid    1 size 1.82TiB used 1.82TiB path /dev/sdb1`.
+/// Returns the size, allocated size and path in `devid    1 size 1.82TiB used 1.82TiB path /dev/sdb1`.
 fn device(line: &str) -> Option<(f64, f64, &str)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["devid", _, "size", all, "used", used, "path", path, ..] = words[..] else { return None };
@@ -156,7 +157,7 @@ struct Space {
     reserve: Option<f64>,
     data: Option<(f64, f64)>,
     metadata: Option<(f64, f64)>,
-    /// How many devices there should be, and how many were read.
+    /// Number of devices that there should be, and number that was read.
     devices: Option<f64>,
     seen: f64,
 }
@@ -170,7 +171,7 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
     let mut seen = BTreeSet::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         if let Some(chunks) = ChunkUse::of(&text) {
-            // The same again is of another report.
+            // A repetition belongs to another report.
             if !seen.insert(text.split(':').next().unwrap_or_default().replace(' ', "")) {
                 break;
             }
@@ -181,7 +182,7 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
                 _ => {}
             }
         } else if let Some(label) = label(&text) {
-            // The next file system.
+            // The next file system begins.
             if !first {
                 break;
             }
@@ -202,7 +203,7 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
         } else if let Some(count) = text.trim().strip_prefix("Total devices ") {
             space.devices = count.split_whitespace().next().and_then(crate::number::number);
         } else if !is_detail(&text) {
-            // A line that was damaged does not end it, but any of the sums may lack it.
+            // A damaged line does not end the output, but any sum may lack it.
             if first || is_command(&text) || !is_damaged(&text) {
                 break;
             }
@@ -226,7 +227,7 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
     Ok(())
 }
 
-/// Of two profiles, during a conversion, both count.
+/// Adds up two profiles, which coexist during a conversion.
 fn add(sum: &mut Option<(f64, f64)>, chunks: &ChunkUse<'_>) {
     let (total, used) = sum.get_or_insert((0.0, 0.0));
     *total += chunks.total;
@@ -237,7 +238,7 @@ fn share(used: f64, total: f64) -> Option<f64> {
     (total > 0.0).then(|| (used / total).min(1.0))
 }
 
-/// What is left of a line, or two lines that were joined.
+/// Returns true if a line is a remnant, or two lines that were joined.
 fn is_damaged(line: &str) -> bool {
     const NAMES: [&str; 9] =
         ["Data", "Metadata", "System", "GlobalReserve", "Device ", "Global ", "devid", "/dev/", "Size:"];
@@ -246,7 +247,7 @@ fn is_damaged(line: &str) -> bool {
         || text.split_whitespace().all(|word| size(word).is_some())
 }
 
-/// Lines that name devices, ratios and times, and titles.
+/// Returns true for lines that name devices, ratios and times, and for titles.
 fn is_detail(line: &str) -> bool {
     let text = line.trim();
     [OVERALL, "Unallocated:"].contains(&text)
@@ -277,7 +278,7 @@ mod tests {
         let usage = row_of::<Volume>(parts[0]);
         assert_eq!((usage.kind.get(), usage.free.get()), (Some("btrfs"), Some(MIB)));
         assert_eq!((usage.size.get(), usage.data_used.get()), (Some(600.0 * MIB), Some(1.0)));
-        // 672 KiB and a reserve of 5.5 MiB, of 32 MiB.
+        // 672 KiB used and a reserve of 5.5 MiB, out of 32 MiB.
         let expected = (672.0 / 1024.0 + 5.5) / 32.0;
         assert!((usage.metadata_used.get().unwrap() - expected).abs() < 1e-9);
         let shown = row_of::<Volume>(

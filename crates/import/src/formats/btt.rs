@@ -1,4 +1,4 @@
-//! btt(1): the times and sums of a block trace (btt/output.c of blktrace).
+//! btt(1): times and sums of a block trace (btt/output.c of blktrace).
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The name in `==================== All Devices ====================`.
+/// Returns the name in `==================== All Devices ====================`.
 fn section(line: &str) -> Option<&str> {
     let name = line.trim().strip_prefix("=====")?.trim_start_matches('=').strip_suffix("=====")?;
     Some(name.trim_end_matches('=').trim())
 }
 
-/// A row of times: mean in seconds, and how many.
+/// Parses a row of times: name, mean in seconds, and count.
 fn times(line: &str) -> Option<(&str, f64, f64)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     match fields[..] {
@@ -36,7 +36,7 @@ fn times(line: &str) -> Option<(&str, f64, f64)> {
     }
 }
 
-/// The device and the numbers of ` (  7,  0) |     1925     1727     1.1 |        8        8       16    15392`.
+/// Returns the device and the numbers of ` (  7,  0) |     1925     1727     1.1 |        8        8       16    15392`.
 fn device_row(line: &str) -> Option<((u32, u32), Vec<f64>)> {
     let (device, rest) = line.trim().strip_prefix('(')?.split_once(')')?;
     let (major, minor) = device.split_once(',')?;
@@ -48,7 +48,7 @@ fn device_row(line: &str) -> Option<((u32, u32), Vec<f64>)> {
 #[derive(Default)]
 struct TracedDevice {
     line: u32,
-    /// The requests that were made of what was asked for.
+    /// Requests issued to the device after merges of the incoming I/O.
     issued: Option<f64>,
     /// Share of the time in which any request was in flight.
     live: Option<f64>,
@@ -85,7 +85,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         lines.skip(blanks + 1);
     }
     let of = |name: &str| all.get(name).copied();
-    // The time between what was asked for, one after the other, adds up to the length of the trace.
+    // The times between consecutive incoming requests add up to the length of the trace.
     let seconds = of("Q2Q").map(|(mean, count)| mean * count).filter(|seconds| *seconds > 0.0);
     let Some(seconds) = seconds.filter(|_| !devices.is_empty()) else {
         run.note(
@@ -111,7 +111,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// Headings, rulers, sums and the lists at the end.
+/// Returns true for headings, rulers, sums and the lists at the end.
 fn is_other(line: &str) -> bool {
     const STARTS: [&str; 10] = ["(", "...", "ALL", "---", "DEV", "Overall", "Average", "Total Sys", "#", "Q2"];
     let line = line.trim();

@@ -1,4 +1,4 @@
-//! top of BusyBox (procps/top.c there), batch mode or pasted.
+//! top of BusyBox (its procps/top.c), in batch mode or pasted.
 
 use super::top::record_load;
 use crate::prelude::*;
@@ -16,9 +16,9 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The interval of a screen if nothing else is known (-d).
+/// Interval of a screen if nothing else is known (-d).
 const DELAY: f64 = 5.0;
-/// By the words that BusyBox has for them; it counts no steal.
+/// CPU modes by BusyBox's words for them; it does not count steal time.
 const MODES: [(&str, &str); 7] = [
     ("usr", "user"),
     ("sys", "system"),
@@ -29,7 +29,7 @@ const MODES: [(&str, &str); 7] = [
     ("sirq", "softirq"),
 ];
 
-/// `Mem: 1987728K used, 38912K free, 1204K shrd, 120334K buff, 1688120K cached`, in bytes by name.
+/// Returns the bytes by name in `Mem: 1987728K used, 38912K free, 1204K shrd, 120334K buff, 1688120K cached`.
 fn memory(lines: &mut Lines<'_>) -> Option<Vec<(String, f64)>> {
     let text = lines.peek(0)?.trim_start().strip_prefix("Mem: ")?;
     let amount = |part: &str| {
@@ -40,7 +40,7 @@ fn memory(lines: &mut Lines<'_>) -> Option<Vec<(String, f64)>> {
     amounts.filter(|amounts| amounts.len() >= 3 && amounts[0].0 == "used")
 }
 
-/// `CPU:   2% usr   1% sys   0% nic  96% idle   0% io   0% irq   0% sirq`
+/// Parses `CPU:   2% usr   1% sys   0% nic  96% idle   0% io   0% irq   0% sirq`.
 fn shares(line: &str) -> Option<Vec<(&'static str, f64)>> {
     let words: Vec<&str> = line.trim_start().strip_prefix("CPU:")?.split_whitespace().collect();
     let share = |pair: &[&str]| {
@@ -52,7 +52,7 @@ fn shares(line: &str) -> Option<Vec<(&'static str, f64)>> {
     shares.filter(|shares| shares.len() >= 4)
 }
 
-/// The positions of the columns in a process's row.
+/// Positions of the columns in a row.
 struct Columns {
     names: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl Columns {
         is_header.then_some(Self { names })
     }
 
-    /// The words of a row, in the order of the columns: `S <` is one.
+    /// Splits a row into words in the order of the columns; `S <` counts as one.
     fn cells<'t>(&self, line: &'t str) -> Option<Vec<&'t str>> {
         let mut cells: Vec<&str> = line.split_whitespace().collect();
         if cells.get(4).is_some_and(|word| matches!(*word, "<" | "N")) {
@@ -132,7 +132,8 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
     while let Some(line) = lines.take_if(|text| columns.cells(text).is_some()) {
         tasks.push(line);
     }
-    // Shares are of all CPUs, whose number is not shown: there are at least as many as the highest that a process was on says.
+    // Shares are of all CPUs, whose number is not shown. There are at least as many CPUs as the highest CPU number of a process
+    // implies.
     let processor = |text: &str| columns.cell(&columns.cells(text)?, "CPU").and_then(number);
     let highest = tasks.iter().filter_map(|line| processor(&line.text)).reduce(f64::max);
     for line in &tasks {
@@ -153,7 +154,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
     Ok(())
 }
 
-/// The name without its folder or brackets: `/usr/sbin/dnsmasq`, `{entry.sh}`, `[ksoftirqd/0]`.
+/// Returns the name without its folder or brackets: `/usr/sbin/dnsmasq`, `{entry.sh}`, `[ksoftirqd/0]`.
 fn name_of(command: &str) -> &str {
     match command.strip_prefix(['[', '{']) {
         Some(name) => name.trim_end_matches([']', '}']),

@@ -1,4 +1,4 @@
-//! `ceph status` and `ceph health detail`: the health of a storage cluster, and how many of its disks' daemons (OSDs) are up.
+//! `ceph status` and `ceph health detail`: health of a storage cluster, and the number of its disk daemons (OSDs) that are up.
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -20,22 +20,24 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// What the sections are called: all else is indented below them.
+/// Names of the sections; everything else is indented below them.
 const SECTIONS: [&str; 6] = ["cluster:", "services:", "task status:", "data:", "io:", "progress:"];
-/// The lines between `cluster:` and `health:`.
+/// Maximum number of lines between `cluster:` and `health:`.
 const MOST_BETWEEN: usize = 3;
 
-/// `    health: HEALTH_WARN`
+/// Parses `    health: HEALTH_WARN`.
 fn health(line: &str) -> Option<&str> {
     line.trim().strip_prefix("health: ").filter(|health| health.starts_with("HEALTH_"))
 }
 
-/// The first line of `ceph health detail`, which has all problems: `HEALTH_WARN 1 osds down; 30 slow ops, oldest one blocked …`.
+/// Returns true for the first line of `ceph health detail`, which lists all problems: `HEALTH_WARN 1 osds down; 30 slow ops,
+/// oldest one blocked …`.
 fn is_health(line: &str) -> bool {
     ["HEALTH_OK", "HEALTH_WARN ", "HEALTH_ERR "].iter().any(|health| line.starts_with(health))
 }
 
-/// A problem below it: `[WRN] OSD_DOWN: 1 osds down`, since Ceph 15; `OSD_DOWN 1 osds down` before; and what is indented below that.
+/// Returns true for a problem below it: `[WRN] OSD_DOWN: 1 osds down` since Ceph 15, `OSD_DOWN 1 osds down` before; and for the
+/// lines that are indented below a problem.
 fn is_detail(line: &str) -> bool {
     let problem = ["[WRN] ", "[ERR] "].iter().find_map(|level| line.strip_prefix(level)).unwrap_or(line);
     let code = problem.split([' ', ':']).next().unwrap_or_default();
@@ -43,15 +45,15 @@ fn is_detail(line: &str) -> bool {
     is_code || line.starts_with("    ") || line.starts_with("pg ") || slow_osds(line).is_some()
 }
 
-/// How many OSDs are down: `1 osds down`, among other problems.
+/// Returns the number of OSDs that are down: `1 osds down`, among other problems.
 fn osds_down(text: &str) -> Option<f64> {
     text.split([';', ':']).find_map(|problem| number(problem.trim().strip_suffix(" osds down")?))
 }
 
-/// The OSDs with requests that take long, and how long the oldest has taken in nanoseconds:
-/// `1 slow ops, oldest one blocked for 41 sec, osd.23 has slow ops`, `daemons [osd.3,mon.a] have slow ops`; before Ceph 14 at least how
-/// long: `31 slow requests are blocked > 32 sec. Implicated osds 4,7`, `20 ops are blocked > 262.144 sec on osd.3`,
-/// `osd.12 has blocked requests > 32.768 sec`.
+/// Returns the OSDs with slow requests, and the age of the oldest request in nanoseconds: `1 slow ops, oldest one blocked for
+/// 41 sec, osd.23 has slow ops`, `daemons [osd.3,mon.a] have slow ops`; before Ceph 14 a lower limit of it: `31 slow requests
+/// are blocked > 32 sec. Implicated osds 4,7`, `20 ops are blocked > 262.144 sec on osd.3`, `osd.12 has blocked requests >
+/// 32.768 sec`.
 fn slow_osds(text: &str) -> Option<(f64, Vec<String>)> {
     if let Some((_, rest)) = text.split_once(" slow ops, oldest one blocked for ") {
         let (seconds, daemons) = rest.split_once(" sec, ")?;
@@ -72,7 +74,7 @@ fn slow_osds(text: &str) -> Option<(f64, Vec<String>)> {
 }
 
 fn record_slow(text: &str, at: u32, run: &mut ToolRun) {
-    // How long the oldest has taken is said of all of them together.
+    // The age of the oldest request refers to all listed OSDs together.
     let Some((blocked, osds)) = slow_osds(text) else { return };
     let [osd] = &osds[..] else { return };
     run.row::<Drive>(0.0, at, osd.as_str().into()).blocked_for = blocked.into();
@@ -93,7 +95,7 @@ fn read_health(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// The OSDs there are and those that are up: `osd: 144 osds: 143 up (since 5d), 144 in`.
+/// Returns the number of OSDs and the number that is up: `osd: 144 osds: 143 up (since 5d), 144 in`.
 fn osds(line: &str) -> Option<(f64, f64)> {
     let (all, rest) = line.trim().strip_prefix("osd:")?.trim().split_once(" osds: ")?;
     let (up, _) = rest.split_once(" up")?;

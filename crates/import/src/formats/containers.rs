@@ -1,4 +1,4 @@
-//! What containers and control groups use: docker stats, podman stats, systemd-cgtop(1), kubectl top.
+//! Resource use of containers and control groups: docker stats, podman stats, systemd-cgtop(1), kubectl top.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Group;
@@ -41,10 +41,10 @@ pub const KUBECTL_TOP: Format = Format {
     ..Format::NEW
 };
 
-/// How long one table is taken to cover, in seconds. No rate depends on it.
+/// Assumed duration of one table in seconds. No rate depends on it.
 const ASSUMED: f64 = 1.0;
 
-/// Records a group's CPU time and memory in one of several tables.
+/// Records a group's CPU time and memory from one of several tables.
 fn record(run: &mut ToolRun, table: u32, line: u32, name: &str, cpus: Option<f64>, memory: Option<f64>) {
     let at = f64::from(table) * ASSUMED;
     let interval = ReportInterval { from: at, to: at + ASSUMED };
@@ -53,7 +53,7 @@ fn record(run: &mut ToolRun, table: u32, line: u32, name: &str, cpus: Option<f64
     row.memory = memory.into();
 }
 
-/// `5.629MiB`, `147kB`, `0B`: prefixes without an `i` are powers of 1000.
+/// Parses `5.629MiB`, `147kB`, `0B`: prefixes without an `i` are powers of 1000.
 fn size(text: &str) -> Option<f64> {
     let text = text.strip_suffix('B')?;
     match text.strip_suffix('i') {
@@ -62,12 +62,12 @@ fn size(text: &str) -> Option<f64> {
     }
 }
 
-/// `CONTAINER ID   NAME   CPU %   MEM USAGE / LIMIT   MEM %   NET I/O   BLOCK I/O   PIDS`
+/// Returns true for `CONTAINER ID   NAME   CPU %   MEM USAGE / LIMIT   MEM %   NET I/O   BLOCK I/O   PIDS`.
 fn is_docker_header(line: &str) -> bool {
     line.contains("CPU %") && line.contains("MEM USAGE / LIMIT")
 }
 
-/// The length of a container's number.
+/// Length of a container ID.
 const NUMBER: usize = 12;
 
 struct DockerRow {
@@ -77,13 +77,13 @@ struct DockerRow {
     limit: f64,
 }
 
-/// `b95a83497c91   web   0.28%   5.629MiB / 1.952GiB   0.28%   916B / 0B   147kB / 0B   9`
+/// Parses `b95a83497c91   web   0.28%   5.629MiB / 1.952GiB   0.28%   916B / 0B   147kB / 0B   9`.
 fn docker_row(line: &str, has_number_and_name: bool) -> Option<DockerRow> {
     let percent = |word: &str| number(word.strip_suffix('%')?);
     let words: Vec<&str> = line.split_whitespace().collect();
     let cpu = words.iter().position(|word| percent(word).is_some())?;
     let name = *words.get(cpu.checked_sub(1)?)?;
-    // A row of the number alone lost its name.
+    // A row with only the ID lost its name.
     let is_number = |word: &str| word.len() == NUMBER && word.bytes().all(|b| b.is_ascii_hexdigit());
     (cpu > 1 || !has_number_and_name && !is_number(name)).then_some(())?;
     let slash = cpu + 1 + words[cpu + 1..].iter().position(|word| *word == "/")?;
@@ -94,7 +94,7 @@ fn docker_row(line: &str, has_number_and_name: bool) -> Option<DockerRow> {
     Some(DockerRow { name: name.to_owned(), cpus: percent(words[cpu])? / 100.0, memory, limit })
 }
 
-/// Whether a line is a row even without the header: it begins with a container's number, and has all columns.
+/// Returns true if a line is a row even without the header: it begins with a container ID, and has all columns.
 fn is_lone_docker_row(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_number = |word: &&&str| word.len() == NUMBER && word.bytes().all(|b| b.is_ascii_hexdigit());
@@ -104,7 +104,7 @@ fn is_lone_docker_row(line: &str) -> bool {
 
 fn read_docker(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut table = 0;
-    // A row alone begins with its number.
+    // A lone row begins with its ID.
     let mut is_alone = lines.next_is(is_lone_docker_row);
     loop {
         let has_both = match std::mem::take(&mut is_alone) {
@@ -129,12 +129,12 @@ fn read_docker(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
     Ok(())
 }
 
-/// A row, also of a container that has stopped: `b95a83497c91   web   --   -- / --   --   --   --   --`.
+/// Returns true for a row, including that of a stopped container: `b95a83497c91   web   --   -- / --   --   --   --   --`.
 fn is_docker_row(text: &str) -> bool {
     docker_row(text, false).is_some() || text.split_whitespace().filter(|word| *word == "--").count() > 3
 }
 
-/// What none of these tools shows.
+/// Notes what none of these tools shows.
 pub(super) fn note_throttling(run: &mut ToolRun) {
     run.note(
         "throttling by a CPU limit",
@@ -143,7 +143,7 @@ pub(super) fn note_throttling(run: &mut ToolRun) {
     );
 }
 
-/// `Control Group   Tasks   %CPU   Memory  Input/s Output/s`; since systemd 254 `CGroup`.
+/// Returns true for `Control Group   Tasks   %CPU   Memory  Input/s Output/s`; since systemd 254 `CGroup`.
 fn is_cgtop_header(line: &str) -> bool {
     let columns = line.trim_start().strip_prefix("Control Group").or_else(|| line.trim_start().strip_prefix("CGroup"));
     columns.is_some_and(|columns| columns.split_whitespace().eq(["Tasks", "%CPU", "Memory", "Input/s", "Output/s"]))
@@ -155,7 +155,7 @@ struct CgtopRow<'l> {
     memory: Option<f64>,
 }
 
-/// `/system.slice/cron.service     3    0.1    22.3M   -    -`
+/// Parses `/system.slice/cron.service     3    0.1    22.3M   -    -`.
 fn cgtop_row(line: &str) -> Option<CgtopRow<'_>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [path, tasks, cpu, memory, input, output] = words[..] else { return None };
@@ -184,7 +184,7 @@ fn read_cgtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// `NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)`
+/// Returns true for `NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)`.
 fn is_kubectl_header(line: &str) -> bool {
     line.contains("CPU(cores)") && line.contains("MEMORY(bytes)")
 }
@@ -213,7 +213,7 @@ fn is_kubectl_row(text: &str, columns: usize, cpu: usize) -> bool {
     words.len() == columns && words.get(cpu).is_some_and(|word| cores(word).is_some())
 }
 
-/// `250m` are thousandths of a CPU.
+/// Parses a number of CPUs; `250m` are thousandths of a CPU.
 fn cores(text: &str) -> Option<f64> {
     match text.strip_suffix('m') {
         Some(thousandths) => number(thousandths).map(|n| n / 1000.0),

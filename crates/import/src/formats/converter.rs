@@ -1,8 +1,8 @@
-//! Binary files of sar (sa21, sa20240101), of atop (atop_20240101) and of Performance Co-Pilot (20240101.0, .meta, .index):
-//! only the tools themselves know the layout of each version, so this machine's own sadf(1), atop(1) and pmlogdump(1) convert
+//! Binary files of sar (sa21, sa20240101), of atop (atop_20240101) and of Performance Co-Pilot (20240101.0, .meta, .index).
+//! Only the tools themselves know the layout of each version, so this machine's own sadf(1), atop(1) and pmlogdump(1) convert
 //! them to text.
 //!
-//! The file may be hostile, and the tools are written in C: they run without privileges, under limits, and not for long.
+//! The file may be hostile, and the tools are written in C: they run without privileges, under limits, and for a short time.
 
 use crate::incident::{ReadMonitor, UnpackedReader, opened, over_limit};
 use std::ffi::{OsStr, OsString};
@@ -19,19 +19,19 @@ use tempfile::TempDir;
 
 /// A tool that prints its own binary files as text.
 struct Converter {
-    /// The program, by its present name and earlier ones.
+    /// Names of the program, the current one first.
     programs: &'static [&'static str],
-    /// [`INPUT`] stands for what it reads.
+    /// Arguments, in which [`INPUT`] stands for the input file.
     arguments: &'static [&'static str],
-    /// How its files begin, after this many bytes.
+    /// Magic bytes of its files, and their offset.
     magic: &'static [&'static [u8]],
     magic_at: usize,
-    /// Whether several files are one recording, so that the program wants a name that they have in common.
+    /// Whether a recording consists of several files, so that the program expects their common name.
     has_parts: bool,
-    /// What they are.
+    /// Description of its files.
     what: &'static str,
     package: &'static str,
-    /// How to convert one of another version.
+    /// Command that converts a file of another version.
     by_hand: &'static str,
 }
 
@@ -63,7 +63,7 @@ const CONVERTERS: [Converter; 3] = [
     Converter {
         programs: &["pmlogdump", "pmdumplog"],
         arguments: &["-x", "-Z", "UTC", "-L", "-d", "-m", INPUT],
-        // PM_LOG_MAGIC of libpcp.h with versions 2 and 3, behind the length of the label.
+        // PM_LOG_MAGIC of libpcp.h with versions 2 and 3, after the length of the label.
         magic: &[&[0x50, 0x05, 0x26, 0x02], &[0x50, 0x05, 0x26, 0x03]],
         magic_at: 4,
         has_parts: true,
@@ -72,26 +72,26 @@ const CONVERTERS: [Converter; 3] = [
         by_hand: "pmlogdump -x -Z UTC -L -d -m ARCHIVE > NEW",
     },
 ];
-/// The longest beginning.
+/// Maximum number of bytes to read for the magic.
 const MAGIC_LENGTH: u64 = 8;
-/// A day of a large machine, once per second, is smaller.
+/// Maximum size of a file. A day of a large machine, once per second, is smaller.
 const LARGEST: u64 = 1 << 30;
-/// The limits of a tool: address space, CPU time, open files and total time.
+/// Limits of a tool: address space, CPU time, open files and total time.
 const MOST_MEMORY: u64 = 1 << 30;
 const MOST_CPU_SECONDS: u64 = 120;
 const MOST_FILES: u64 = 64;
 const MOST_TIME: Duration = Duration::from_secs(300);
-/// How often to check for an interrupt, in milliseconds.
+/// Interval between checks for an interrupt, in milliseconds.
 const CHECK_MS: i32 = 200;
-/// The user and group nobody, which a tool runs as if whyslow runs as root.
+/// User and group ID of nobody, under which a tool runs if whyslow runs as root.
 const NOBODY: u32 = 65534;
 /// The file on the tool's standard input, by a name that needs no permissions in its directories.
 const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// The content of a binary file of sar, atop or Performance Co-Pilot as text; `None` for any other file.
+/// Converts a binary file of sar, atop or Performance Co-Pilot to text. Returns `None` for any other file.
 ///
 /// # Errors
-/// If it cannot be read, or its tool is not installed.
+/// Fails if the file cannot be read, or its tool is not installed.
 pub fn converted(path: &Path, file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Option<Box<dyn BufRead>>> {
     let Some(converter) = converter_of(file, monitor)? else { return Ok(None) };
     let Converter { what, package, programs, .. } = converter;
@@ -99,7 +99,7 @@ pub fn converted(path: &Path, file: &mut File, monitor: &Arc<ReadMonitor>) -> io
     if file.metadata()?.len() > LARGEST {
         return Err(too_large(what, program));
     }
-    // SAFETY: the call takes nothing and cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     let parts = if converter.has_parts { Some(RecordingParts::of(path, converter, monitor)?) } else { None };
     let needs =
@@ -133,12 +133,12 @@ fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into())
 }
 
-/// The converter whose file this is. Those of recordings with several parts may be compressed.
+/// Returns the converter for a file. Files of recordings with several parts may be compressed.
 fn converter_of(file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Option<&'static Converter>> {
     let mut begin = |unpacked: bool| {
         let mut bytes = Vec::new();
         let read = match unpacked {
-            // What cannot be unpacked is read, and refused, as any other file.
+            // A file that cannot be unpacked is read, and refused, like any other file.
             true => opened(&mut *file, monitor)
                 .and_then(|mut r| r.by_ref().take(MAGIC_LENGTH).read_to_end(&mut bytes))
                 .or(Ok(0)),
@@ -182,7 +182,7 @@ fn too_large(what: &str, program: &str) -> io::Error {
     over_limit(format!("{what} of more than {most} MiB; convert a part of it with {program} first"))
 }
 
-/// The name that the parts of a recording have in common, and the rest: `20261126` and `meta.xz` of `20261126.meta.xz`.
+/// Splits a file name into the common name of a recording and the part: `20261126` and `meta.xz` for `20261126.meta.xz`.
 fn part_name(name: &str) -> Option<(&str, &str)> {
     let unpacked = PACKED.iter().find_map(|extension| name.strip_suffix(extension)).unwrap_or(name);
     let (common, part) = unpacked.rsplit_once('.')?;
@@ -190,12 +190,12 @@ fn part_name(name: &str) -> Option<(&str, &str)> {
     (is_part && !common.is_empty()).then(|| (common, &name[common.len() + 1..]))
 }
 
-/// Whether this is the name of the part that describes a recording of Performance Co-Pilot.
+/// Returns true for the name of the part that describes a recording of Performance Co-Pilot.
 pub fn is_metadata(name: &str) -> bool {
     part_name(name).is_some_and(|(_, part)| part.split('.').next() == Some(METADATA))
 }
 
-/// The file to read for a path that may be the common name of a recording's files.
+/// Returns the file to read for a path that may be the common name of a recording's files.
 pub fn recording(path: &Path) -> Option<PathBuf> {
     let named = |extension: &str| {
         let mut name = path.file_name()?.to_owned();
@@ -208,7 +208,7 @@ pub fn recording(path: &Path) -> Option<PathBuf> {
 const METADATA: &str = "meta";
 const PACKED: [&str; 4] = [".xz", ".gz", ".zst", ".bz2"];
 
-/// Unpacked copies of a recording's files, in a folder of their own that anyone can read.
+/// Unpacked copies of a recording's files, in a folder of their own that any user can read.
 struct RecordingParts(TempDir);
 
 impl RecordingParts {
@@ -236,7 +236,7 @@ impl RecordingParts {
                 continue;
             }
             let to = copies.path().join(format!("{}.{part}", Self::NAME));
-            // Both a part and its compressed copy: while it is being compressed.
+            // A part and its compressed copy exist together while the part is being compressed.
             let Ok(mut copy) = OpenOptions::new().write(true).create_new(true).mode(0o644).open(to) else { continue };
             left -= io::copy(&mut opened(original, monitor)?.take(left), &mut copy)?;
             if left == 0 {
@@ -249,13 +249,13 @@ impl RecordingParts {
         Ok(Self(copies))
     }
 
-    /// The name that the copies have in common.
+    /// Returns the common name of the copies.
     fn name(&self) -> PathBuf {
         self.0.path().join(Self::NAME)
     }
 }
 
-/// The file, readable by anyone: an unnamed copy if the original is not.
+/// Returns the file, readable by any user: an unnamed copy if the original is not.
 fn readable_by_all(file: &mut File) -> io::Result<File> {
     const OTHERS_READ: u32 = 0o004;
     if file.metadata()?.mode() & OTHERS_READ != 0 {
@@ -283,7 +283,7 @@ fn limited() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
     }
-    // It ends with this process, and gains no privileges by executing anything.
+    // The tool ends with this process, and gains no privileges by executing anything.
     // SAFETY: both calls take numbers only.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
@@ -298,14 +298,14 @@ struct Conversion {
     stdout: ChildStdout,
     monitor: Arc<ReadMonitor>,
     end: Instant,
-    /// Whether it has printed anything.
+    /// Whether the tool has printed anything.
     any: bool,
-    /// What it reads, which is removed at the end.
+    /// Files that the tool reads; removed on drop.
     _parts: Option<RecordingParts>,
 }
 
 impl Conversion {
-    /// Waits until there is something to read.
+    /// Waits until output is available.
     fn wait(&self) -> io::Result<()> {
         loop {
             self.monitor.stopped()?;
@@ -315,7 +315,7 @@ impl Conversion {
                 return Err(over_limit(format!("{program} takes more than {most} s; convert a part of it first")));
             }
             let mut poll = libc::pollfd { fd: self.stdout.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one pollfd is given, which outlives the call.
+            // SAFETY: one pollfd is passed, which outlives the call.
             if unsafe { libc::poll(&mut poll, 1, CHECK_MS) } > 0 {
                 return Ok(());
             }
@@ -330,7 +330,7 @@ impl Read for Conversion {
         self.any |= count > 0;
         if count == 0 && !buffer.is_empty() {
             let status = self.child.wait()?;
-            // atop reports a file of another version without a failure.
+            // atop reports a file of another version without a failure status.
             if !status.success() || !self.any {
                 let Converter { programs: [program, ..], by_hand, .. } = self.converter else { return Ok(0) };
                 let why =
@@ -344,7 +344,7 @@ impl Read for Conversion {
 
 impl Drop for Conversion {
     fn drop(&mut self) {
-        // Nothing is left to tell of one that has ended already.
+        // The error does not matter: the child may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

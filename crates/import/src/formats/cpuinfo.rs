@@ -18,10 +18,10 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The longest name of a line: `initial apicid`, `power management`.
+/// Maximum length of a line's name: `initial apicid`, `power management`.
 const LONGEST_NAME: usize = 20;
 
-/// A name, tabs up to the column of the colons, and a value or none.
+/// Returns true for a name, tabs up to the colon, and possibly a value.
 fn is_entry(line: &str) -> bool {
     cpuinfo::entry(line).is_some_and(|(name, _)| {
         (1..=LONGEST_NAME).contains(&name.len())

@@ -15,12 +15,12 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `analyzing CPU 0:`
+/// Parses `analyzing CPU 0:`.
 fn cpu(line: &str) -> Option<u32> {
     line.trim().strip_prefix("analyzing CPU ")?.trim_end_matches(':').parse().ok()
 }
 
-/// `3.60 GHz`, at the beginning of a text.
+/// Parses `3.60 GHz`, at the beginning of a text.
 fn hertz(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let value = number(words.next()?)?;

@@ -1,4 +1,4 @@
-//! dd(1), alone or under time(1): one transfer, its bytes, duration and block size.
+//! dd(1), alone or under time(1): the bytes, duration and block size of one transfer.
 
 use crate::command::CommandLine;
 use crate::prelude::*;
@@ -16,10 +16,10 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The most lines that blanks, dd and time(1) print for one transfer.
+/// Maximum number of lines, including blank ones, that dd and time(1) print for one transfer.
 const MOST_LINES: usize = 12;
 
-/// `1024+0 records in`
+/// Parses `1024+0 records in`.
 fn records(line: &str, which: &str) -> Option<f64> {
     let count = line.trim().strip_suffix(which)?.trim().strip_suffix("records")?;
     let (full, _partial) = count.trim().split_once('+')?;
@@ -54,7 +54,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     lines.skip(last + 1);
     let is_dd = |c: &&CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
-    // The command line of another transfer after its only one was lost.
+    // A plain command makes one transfer: if that was read already, the command line of this one was lost.
     let is_of_command = |c: &&CommandLine| !context.is_past_command || !c.is_plain();
     let command = context.command.as_ref().filter(is_dd).filter(is_of_command);
     let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
@@ -71,7 +71,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     };
     let from = argument("if=").unwrap_or("a file");
     let name = match block {
-        // The same again is another transfer.
+        // A repetition is another transfer.
         Some(block) => format!("dd of {from} with bs={block:.0}, line {line}"),
         None => format!("dd of {from}, line {line}"),
     };
@@ -88,7 +88,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The options that decide what is measured: a write that is not flushed measures the page cache.
+/// Returns the options that decide what is measured: a write without a flush measures the page cache.
 fn options(command: &CommandLine) -> RunOptions {
     let argument = |name: &str| command.arguments().find_map(|a| a.strip_prefix(name)).unwrap_or_default();
     let (from, to) = (argument("if="), argument("of="));
@@ -111,14 +111,14 @@ fn options(command: &CommandLine) -> RunOptions {
     options
 }
 
-/// `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 6.77 s, 159 MB/s`
+/// Parses `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 6.77 s, 159 MB/s`.
 fn summary(text: &str) -> Option<(f64, Option<f64>)> {
     let (bytes, rest) = text.trim().split_once(" bytes ")?;
     let (_, rest) = rest.split_once("copied, ")?;
     Some((number(bytes)?, number(rest.split([' ', ',']).next()?)))
 }
 
-/// `real    0m6.770s` of a shell's time, or `real 6.77`.
+/// Returns the seconds in `real    0m6.770s` of a shell's time, or in `real 6.77`.
 fn real(text: &str) -> Option<f64> {
     let rest = text.trim().strip_prefix("real")?.trim();
     match rest.split_once('m') {
@@ -127,7 +127,7 @@ fn real(text: &str) -> Option<f64> {
     }
 }
 
-/// `2k`, `1024k`, `1M`, `4096`: multiplicative suffixes of dd(1).
+/// Parses `2k`, `1024k`, `1M`, `4096`, with the multiplicative suffixes of dd(1).
 fn block_size(text: &str) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (count, suffix) = text.split_at(digits);

@@ -20,17 +20,17 @@ struct DfColumns {
     inodes: bool,
     /// Whether there is a column for the type of file system.
     kind: bool,
-    /// Bytes of a number without suffix.
+    /// Bytes per unit of a number without suffix.
     unit: f64,
-    /// How many columns stand between the share and the mount point: those of inodes on macOS.
+    /// Number of columns between the share and the mount point: those of inodes on macOS.
     between: usize,
 }
 
-/// File systems of other systems than Linux that hold no data, and are always full.
+/// File systems of other operating systems that hold no data, and are always full.
 const ALWAYS_FULL: [&str; 6] = ["devfs", "map", "procfs", "fdescfs", "linprocfs", "/dev/fd"];
 
 impl DfColumns {
-    /// `Filesystem     1K-blocks    Used Available Use% Mounted on`
+    /// Parses `Filesystem     1K-blocks    Used Available Use% Mounted on`.
     fn of(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("Filesystem")?;
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -49,9 +49,9 @@ impl DfColumns {
     }
 }
 
-/// Whether a line is a row of any df: its percentage is what df computes from its amounts, rounded up.
+/// Returns true if a line is a row of df: its percentage is the one that df computes from its amounts, rounded up.
 fn is_row(line: &str) -> bool {
-    /// Amounts with a suffix are rounded to two digits.
+    /// Tolerance: amounts with a suffix are rounded to two digits.
     const ROUNDING: f64 = 0.05;
     const DEVICES: [&str; 4] = ["tmpfs", "devtmpfs", "overlay", "none"];
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -69,7 +69,7 @@ fn is_row(line: &str) -> bool {
         && (share / 100.0 - expected).abs() < ROUNDING
 }
 
-/// What the columns of a row without header are; `None` if it can be read in two ways.
+/// Returns the columns of a row without header, or `None` if it is ambiguous.
 fn columns_of_row(line: &str, context: &CaptureContext) -> Option<DfColumns> {
     let size = line.split_whitespace().nth(1)?;
     let columns = DfColumns { inodes: false, kind: false, unit: KIB, between: 0 };
@@ -80,7 +80,7 @@ fn columns_of_row(line: &str, context: &CaptureContext) -> Option<DfColumns> {
         Some(command) if command.has('i') => Some(DfColumns { inodes: true, unit: 1.0, ..columns }),
         Some(command) if command.has('m') => Some(DfColumns { unit: MIB, ..columns }),
         Some(_) => Some(columns),
-        // No file system has thousands of millions of inodes.
+        // No file system has billions of inodes.
         None => size.ends_with(['G', 'T', 'P']).then_some(columns),
     }
 }
@@ -108,11 +108,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Reads a row; whether there was one.
+/// Reads a row. Returns true if there was one.
 fn row_of(lines: &mut Lines<'_>, columns: DfColumns, run: &mut ToolRun) -> Result<bool, Refusal> {
     let Some(line) = lines.take_if(|text| !text.trim().is_empty()) else { return Ok(false) };
     let mut fields = crate::table::words(&line.text);
-    // A long device name stands on a line of its own.
+    // A long device name is on a line of its own.
     if fields.len() == 1
         && let Some(rest) = lines.take_if(|next| next.starts_with(' '))
     {
@@ -158,8 +158,8 @@ fn row_of(lines: &mut Lines<'_>, columns: DfColumns, run: &mut ToolRun) -> Resul
     Ok(true)
 }
 
-/// `19G`, `1.5T`, `512K`, `-` for a file system that creates inodes on demand. Less than nothing is available where the
-/// reserve for root is in use.
+/// Parses `19G`, `1.5T`, `512K`, or `-` for a file system that creates inodes on demand. A negative amount counts as 0: the
+/// available space is negative if the reserve for root is in use.
 fn amount(field: &str, unit: f64) -> Option<f64> {
     // macOS: `460Gi`, `0Bi`.
     let field = field.strip_suffix("Bi").or(field.strip_suffix('i')).unwrap_or(field);
@@ -242,7 +242,7 @@ map auto_home     0Bi    0Bi    0Bi   100%       0     0     -   /System/Volumes
         assert_eq!(refusal_of(plain).line, 1);
         assert_eq!(row(&format!("$ df | grep sda1\n{plain}")).available.get(), Some(20.0 * KIB));
         assert_eq!(row(&format!("$ df -i | grep sda1\n{plain}")).inodes_free.get(), Some(20.0));
-        // The share is that of other amounts.
+        // The share does not match these amounts.
         assert!(crate::testing::read_text("/dev/sda1        20G   20G  120M  40% /var\n").is_err());
     }
 

@@ -1,4 +1,4 @@
-//! dmsetup(8): status, table and info of the device mapper's devices (Documentation/admin-guide/device-mapper).
+//! dmsetup(8): status, table and info of device mapper devices (Documentation/admin-guide/device-mapper).
 
 use crate::prelude::*;
 use std::cell::RefCell;
@@ -25,16 +25,16 @@ pub const FORMAT: Format = Format {
 
 struct Target<'l> {
     device: &'l str,
-    /// Of a device with several targets, each has a line.
+    /// A device with several targets has a line for each.
     start: f64,
     sectors: f64,
     name: &'l str,
     kind: &'static str,
-    /// What the target itself prints.
+    /// Output of the target itself.
     rest: Vec<&'l str>,
 }
 
-/// `vg0-pool0-tpool: 0 209715200 thin-pool 1 4161/250112 1600000/1638400 - rw ...`
+/// Parses `vg0-pool0-tpool: 0 209715200 thin-pool 1 4161/250112 1600000/1638400 - rw ...`.
 fn target(line: &str) -> Option<Target<'_>> {
     let (device, rest) = line.split_once(": ")?;
     let mut words = rest.split_whitespace();
@@ -45,12 +45,12 @@ fn target(line: &str) -> Option<Target<'_>> {
     is_name.then(|| Target { device, start, sectors, name, kind, rest: words.collect() })
 }
 
-/// `Name             Maj Min Stat Open Targ Event  UUID`
+/// Returns true for `Name             Maj Min Stat Open Targ Event  UUID`.
 fn is_columns(line: &str) -> bool {
     line.split_whitespace().take(4).eq(["Name", "Maj", "Min", "Stat"])
 }
 
-/// `State:             SUSPENDED`
+/// Parses `State:             SUSPENDED`.
 fn info_field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     const FIELDS: [&str; 9] = [
@@ -84,7 +84,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     while let Some(line) = lines.take_past_blanks_if(|text| info_field(text).is_some()) {
         match info_field(&line.text) {
             Some(("Name", name)) => name.clone_into(&mut device),
-            // A second state is that of a device whose name was lost.
+            // A second state belongs to a device whose name was lost.
             Some(("State", state)) if !device.is_empty() => {
                 let suspended = [("ACTIVE", 0.0), ("SUSPENDED", 1.0)].iter().find(|(name, _)| state.starts_with(name));
                 let row = run.row::<Volume>(0.0, line.number, device.as_str().into());
@@ -98,7 +98,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 }
 
 fn read_targets(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
-    // Where the last target of each device ends; unknown if one of its lines is missing.
+    // End of the last target of each device; unknown if one of its lines is missing.
     let mut ends: BTreeMap<String, Option<f64>> = BTreeMap::new();
     let lost = RefCell::new(Vec::new());
     loop {
@@ -121,14 +121,14 @@ fn read_targets(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// The device that a line begins with: `vg0-data: `.
+/// Returns the device at the start of a line: `vg0-data: `.
 fn named(line: &str) -> Option<&str> {
     let (device, rest) = line.split_once(':')?;
     let is_name = !device.is_empty() && device.bytes().all(|b| b.is_ascii_graphic());
     (is_name && (rest.is_empty() || rest.starts_with([' ', '\t']))).then_some(device)
 }
 
-/// The name, and whether it is suspended: `vg0-data  253   8 L-sw    1    1      0 LVM-...`.
+/// Returns the name, and true if the device is suspended: `vg0-data  253   8 L-sw    1    1      0 LVM-...`.
 fn column_row(text: &str) -> Option<(&str, bool)> {
     let mut words = text.split_whitespace();
     let (name, major, minor, state) = (words.next()?, words.next()?, words.next()?, words.next()?);

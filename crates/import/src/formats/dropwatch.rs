@@ -1,4 +1,4 @@
-//! dropwatch(1): in which function the kernel dropped packets.
+//! dropwatch(1): kernel functions that dropped packets.
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// What it prints before the first drop.
+/// Text that dropwatch prints before the first drop.
 const TALK: [&str; 5] = [
     "dropwatch>",
     "Enabling monitoring...",
@@ -29,7 +29,7 @@ fn is_talk(line: &str) -> bool {
     TALK.iter().any(|words| line.starts_with(words)) && !line.contains(" drops at ")
 }
 
-/// How many packets, and where: `3 drops at tcp_v4_rcv+4b (0xffffffff81662dab) [software]`.
+/// Returns the number of packets and the function: `3 drops at tcp_v4_rcv+4b (0xffffffff81662dab) [software]`.
 fn drops(line: &str) -> Option<(u64, &str)> {
     let (count, rest) = line.split_once(" drops at ")?;
     let (place, rest) = rest.split_once(" (0x")?;
@@ -66,7 +66,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     for (place, (line, packets)) in places {
         let row = run.row::<PacketDrop>(0.0, line, interface(&place));
-        // A sum of which a part is missing is none.
+        // A sum with a missing part is unknown.
         let is_sum = lines.refused() == refused;
         (row.place, row.packets) = (place.as_str().into(), is_sum.then_some(packets).into());
     }

@@ -32,7 +32,7 @@ const PROCESSES: MetricColumns<System> = columns!["run" => running, "blk" => blo
 const MEMORY: MetricColumns<Meminfo> =
     columns!["free" => mem_free, "buff" => buffers, "buf" => buffers, "cach" => cached];
 
-/// A group of columns, and the sign behind it.
+/// A group of columns, and the separator after it.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     name: String,
@@ -40,19 +40,19 @@ struct Group {
     end: Option<char>,
 }
 
-/// What groups are called whose columns are known; all others are passed over.
+/// Returns true for the names of groups whose columns are known; all other groups are skipped.
 fn is_group(name: &str) -> bool {
     const NAMES: [&str; 6] = ["total-cpu-usage", "total-usage", "system", "paging", "procs", "memory-usage"];
     NAMES.contains(&name) || ["dsk/", "io/", "net/"].iter().any(|kind| name.starts_with(kind))
 }
 
-/// The names in `----total-cpu-usage---- -dsk/total- -net/total-` and `--dsk/sda-----dsk/sdb--`.
+/// Returns the names in `----total-cpu-usage---- -dsk/total- -net/total-` and `--dsk/sda-----dsk/sdb--`.
 fn names(line: &str) -> Vec<String> {
     let pieces = line.split_whitespace().flat_map(|piece| piece.split("--"));
     pieces.map(|name| name.trim_matches('-').to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// The groups of a table whose two lines of header come next.
+/// Returns the groups of a table whose two header lines come next.
 fn header(lines: &mut Lines<'_>) -> Option<Vec<Group>> {
     let above = lines.peek(0).filter(|text| text.trim_start().starts_with('-'))?.to_owned();
     if !names(&above.replace('|', " ")).iter().any(|name| is_group(name)) {
@@ -60,7 +60,7 @@ fn header(lines: &mut Lines<'_>) -> Option<Vec<Group>> {
     }
     let below = lines.peek(1)?;
     let mut groups = Vec::new();
-    // dool draws lines between the names, too, and none between the columns of two disks.
+    // dool also draws lines between the names, and none between the columns of two disks.
     let (names_of, parts): (Vec<Vec<String>>, Vec<&str>) = if above.contains('|') {
         (above.split('|').map(names).collect(), below.split('|').collect())
     } else {
@@ -85,7 +85,7 @@ fn is_column(word: &str) -> bool {
     word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'#')
 }
 
-/// The fields of each group of a row. A time has colons of its own.
+/// Splits a row into the fields of each group. A time contains colons itself.
 fn fields<'t>(row: &'t str, groups: &[Group]) -> Option<Vec<Vec<&'t str>>> {
     let mut rest = row.split(" #").next().unwrap_or(row);
     let mut all = Vec::new();
@@ -103,11 +103,11 @@ fn fields<'t>(row: &'t str, groups: &[Group]) -> Option<Vec<Vec<&'t str>>> {
     Some(all)
 }
 
-/// The known groups of a row; `None` for another line.
+/// Returns the known groups of a row, or `None` for any other line.
 fn row(text: &str, line: u32, groups: &[Group]) -> Option<Vec<(String, TableRow)>> {
     let mut rows = Vec::new();
     for (group, fields) in groups.iter().zip(fields(text, groups)?) {
-        // The group of the time has the name of that of interrupts.
+        // The group of the time has the same name as that of interrupts.
         if !is_group(&group.name) || group.columns == ["time"] {
             continue;
         }
@@ -150,7 +150,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Shares are rounded to a whole percent.
+/// Returns true if the CPU shares, which are rounded to whole per cents, add up to the whole.
 fn is_whole(row: &TableRow) -> bool {
     const MOST_SHARES: f64 = 7.0;
     (CPU.sum(row) / PERCENT - 100.0).abs() <= MOST_SHARES / 2.0
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn cpus_and_times() {
         let window = window_of(&fixture("dool-tcdyp.txt"));
-        // The first of four rows is since boot.
+        // The first of the four rows covers the time since boot.
         let cpu = window.change::<CpuMean>().unwrap();
         assert_eq!(cpu.rate(|c| c.user).map(|user| (user / 1e7).round()), Some(((86 + 89 + 84) / 3) as f64));
         let system = window.change::<System>().unwrap();

@@ -1,4 +1,4 @@
-//! edac-util(1) and `ras-mc-ctl --error-count`: errors of memory modules since the counts were reset.
+//! edac-util(1) and `ras-mc-ctl --error-count`: errors of memory modules since the counters were reset.
 
 use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,24 +16,24 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `Label CE UE`, with tabs between them.
+/// Returns true for `Label CE UE`, with tabs between them.
 fn is_header(line: &str) -> bool {
     line.split_whitespace().eq(["Label", "CE", "UE"])
 }
 
-/// The errors on a line.
+/// Errors on a line.
 struct Count {
-    /// The controller and the row of modules; without the row, errors whose row is not known.
+    /// Controller and row of modules; without the row, the errors of an unknown row.
     row: String,
-    /// Of one module: its label, or the channel where it has none.
+    /// Module, if the line is about one: its label, or its channel if it has none.
     module: Option<String>,
     errors: u64,
     is_corrected: bool,
 }
 
 impl Count {
-    /// `mc3: csrow0: CPU_SrcID#1_Ha#1_Chan#0_DIMM#0: 118204 Corrected Errors`, `mc0: csrow2: 0 Uncorrected Errors`,
-    /// `mc0: 0 Corrected Errors with no DIMM info`
+    /// Parses `mc3: csrow0: CPU_SrcID#1_Ha#1_Chan#0_DIMM#0: 118204 Corrected Errors`, `mc0: csrow2: 0 Uncorrected Errors`,
+    /// `mc0: 0 Corrected Errors with no DIMM info`.
     fn of(line: &str) -> Option<Self> {
         let (place, count) = line.trim().rsplit_once(": ")?;
         place.strip_prefix("mc").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
@@ -45,7 +45,7 @@ impl Count {
             _ => return None,
         };
         let parts: Vec<&str> = place.split(": ").collect();
-        // What was joined to a row is no label.
+        // Text that was joined to a row is not a label.
         let is_plain = |part: &&str| !part.is_empty() && !part.contains([':', '\t']);
         (parts.len() <= 3 && parts.iter().all(is_plain)).then_some(())?;
         let row = parts.iter().take(2).copied().collect::<Vec<_>>().join("/");
@@ -57,7 +57,7 @@ impl Count {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    // By module or row of modules: its line, and the corrected and uncorrected errors.
+    // By module or row of modules: its line, and its corrected and uncorrected errors.
     let mut modules: BTreeMap<String, (u32, [Option<u64>; 2])> = BTreeMap::new();
     if lines.take_if(is_header).is_some() {
         let row = |text: &str| {
@@ -73,7 +73,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             modules.insert(label, (line.number, [Some(corrected), Some(uncorrected)]));
         }
     }
-    // Errors that could not be corrected are counted by row: where there are none, its modules have none.
+    // Uncorrected errors are counted by row: if a row has none, neither do its modules.
     let mut whole_rows: BTreeSet<String> = BTreeSet::new();
     while let Some(line) = lines.take_if(|text| Count::of(text).is_some()) {
         let Some(count) = Count::of(&line.text) else { break };

@@ -1,4 +1,4 @@
-//! ethtool(8): the settings of an interface (`ethtool`, `-a`, `-c`, `-g`, `-i`, `-k`, `-l`, `-m`) and its driver's counters (`-S`).
+//! ethtool(8): settings of an interface (`ethtool`, `-a`, `-c`, `-g`, `-i`, `-k`, `-l`, `-m`) and its driver's counters (`-S`).
 
 use super::ethtool_reports::{
     COALESCE, CURRENT_RINGS, DAMAGED_FRAMES, EthtoolReport, MAXIMUM_RINGS, MISSED_FRAMES, TOTALS, record,
@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The interface of a report that was quoted without its name.
+/// Placeholder for the interface of a report that was quoted without its name.
 const UNNAMED: &str = "ethX";
 /// IFNAMSIZ, or ALTIFNAMSIZ for alternative names (include/uapi/linux/if.h).
 const LONGEST_NAME: usize = 127;
@@ -40,7 +40,7 @@ const TITLES: [(&str, EthtoolReport); 13] = [
     ("NIC statistics:", EthtoolReport::Counters),
 ];
 
-/// The report with this title, and the interface it names.
+/// Returns the report with this title, and the interface that it names.
 fn title(line: &str) -> Option<(EthtoolReport, &str)> {
     let is_name = |name: &str| name.split_whitespace().count() == 1 && !name.contains(['$', '"', '`']);
     if line.strip_prefix("driver: ").is_some_and(is_name) {
@@ -56,12 +56,13 @@ fn title(line: &str) -> Option<(EthtoolReport, &str)> {
     Some((report, rest.split(" with ").next().unwrap_or(rest).trim_end_matches(':')))
 }
 
-/// The first line of `ethtool -m`: `\tIdentifier                                : 0x03 (SFP)`.
+/// Returns true for the first line of `ethtool -m`: `\tIdentifier                                : 0x03 (SFP)`.
 fn is_module(line: &str) -> bool {
     line.trim_start().strip_prefix("Identifier ").is_some_and(|rest| rest.trim_start().starts_with(": 0x"))
 }
 
-/// A script that calls ethtool contains the titles too; only a report continues with its fields.
+/// Returns true if a report starts. A script that calls ethtool contains the titles too; only a report continues with its
+/// fields.
 fn starts(lines: &mut Lines<'_>) -> bool {
     if lines.next_is(is_untitled_counter) || untitled_settings_start(lines) {
         return true;
@@ -72,7 +73,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     let plausible = |name: &str| {
         name.len() <= LONGEST_NAME && name.bytes().all(|b| b.is_ascii_graphic() && !b"$\"'`{}".contains(&b))
     };
-    // Other tools name drivers, too.
+    // Other tools name drivers too.
     let is_driver = report == EthtoolReport::Driver;
     if is_driver && !lines.peek_past_blanks(1).is_some_and(|(_, next)| next.starts_with("version:")) {
         return false;
@@ -82,8 +83,8 @@ fn starts(lines: &mut Lines<'_>) -> bool {
             || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
 }
 
-/// A line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`, `     port.link_xoff_rx: 12` of Intel's drivers. Without the
-/// indentation, only what all drivers spell alike.
+/// Returns true for a line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`, `     port.link_xoff_rx: 12` of Intel's
+/// drivers. Without the indentation, only names that all drivers spell alike count.
 fn is_untitled_counter(line: &str) -> bool {
     const BEGINNINGS: [&str; 4] = ["rx_", "tx_", "port.", "veb."];
     let (field, value) = match beside(line) {
@@ -99,8 +100,8 @@ fn is_untitled_counter(line: &str) -> bool {
     (is_common || line.starts_with("     ") && is_named) && number(value.trim()).is_some()
 }
 
-/// A counter, and its two values where two readings stand side by side, as by paste or `diff -y`:
-/// `     rx_packets: 88120331204 |       rx_packets: 88124451535`.
+/// Returns a counter and its two values if two readings stand side by side, as printed by paste or `diff -y`: `     rx_packets:
+/// 88120331204 |       rx_packets: 88124451535`.
 fn beside(line: &str) -> Option<(&str, &str, &str)> {
     let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "|").collect();
     let [name, first, again, second] = words[..] else { return None };
@@ -108,7 +109,8 @@ fn beside(line: &str) -> Option<(&str, &str, &str)> {
     [first, second].into_iter().all(|value| number(value).is_some()).then_some((name, first, second))
 }
 
-/// A line of `ethtool eth0` that was quoted without its title: `\tSupported ports: [ TP ]`, `\tSpeed: 100Mb/s`.
+/// Returns true for a line of `ethtool eth0` that was quoted without its title: `\tSupported ports: [ TP ]`, `\tSpeed:
+/// 100Mb/s`.
 fn is_untitled_setting(line: &str) -> bool {
     let Some((field, value)) = line.trim_start().split_once(": ") else { return false };
     let value = value.trim();
@@ -123,7 +125,7 @@ fn is_untitled_setting(line: &str) -> bool {
     }
 }
 
-/// Whether the next line is such a setting. Of those whose names are ordinary words, it takes two.
+/// Returns true if the next line is such a setting. If its name is an ordinary word, two settings are required.
 fn untitled_settings_start(lines: &mut Lines<'_>) -> bool {
     let is_own =
         |line: &str| line.trim_start().starts_with("Supported ") || line.trim_start().starts_with("Advertised ");
@@ -131,7 +133,7 @@ fn untitled_settings_start(lines: &mut Lines<'_>) -> bool {
         || lines.next_is(is_untitled_setting) && lines.peek(1).is_some_and(is_untitled_setting)
 }
 
-/// The other fields of `ethtool eth0`: a quotation without its title ends where none of them follows.
+/// Other fields of `ethtool eth0`: a quotation without its title ends where none of them follows.
 const OTHER_SETTINGS: [&str; 20] = [
     "Supported pause frame use",
     "Supports auto-negotiation",
@@ -155,7 +157,7 @@ const OTHER_SETTINGS: [&str; 20] = [
     "Current message level",
 ];
 
-/// The name and the value on a line. The name of a counter may contain a colon: `[0]: rx_ucast_packets: 5`.
+/// Splits a line into name and value. The name of a counter may contain a colon: `[0]: rx_ucast_packets: 5`.
 fn field_of(report: EthtoolReport, line: &str) -> Option<(&str, &str)> {
     match report {
         EthtoolReport::Counters => line.rsplit_once(':'),
@@ -163,7 +165,7 @@ fn field_of(report: EthtoolReport, line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether a report of this kind may continue with this line.
+/// Returns true if a report of this kind may continue with this line.
 fn is_field(report: EthtoolReport, line: &str) -> bool {
     let Some((field, value)) = field_of(report, line) else { return false };
     let plain = !field.trim().is_empty()
@@ -191,7 +193,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         {
             lines.skip(1);
         }
-        // It is known to exist.
+        // The interface is known to exist.
         run.row::<Link>(0.0, begin, interface(name));
         return Ok(());
     }
@@ -216,7 +218,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
         let indented = text.starts_with([' ', '\t']);
         let Some((field, value)) = field_of(report, text) else {
-            // A list of modes continues without a name; elsewhere such a line is damaged if the report goes on behind it.
+            // A list of modes continues without a name. Elsewhere such a line is damaged if the report continues after it.
             let is_list = report == EthtoolReport::Settings && indented;
             let mut is_damaged =
                 || report == EthtoolReport::Counters && lines.peek(blanks + 1).is_some_and(is_untitled_counter);
@@ -250,7 +252,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.skip(blanks);
         end = lines.number();
         lines.skip(1);
-        // Two lines that were joined say nothing for certain.
+        // Two joined lines are ambiguous.
         let is_joined = field.0.split_whitespace().skip(1).any(|word| number(word).is_some());
         if report == EthtoolReport::Counters && is_joined {
             fields.push((end, field.0, String::new()));
@@ -265,7 +267,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// `driver: virtio_net`, and lines with its version and firmware.
+/// Reads `driver: virtio_net`, and the lines with its version and firmware.
 fn driver(lines: &mut Lines<'_>, run: &mut ToolRun, key: NetKey) {
     const FIELDS: [&str; 5] = ["driver", "version", "firmware-version", "expansion-rom-version", "bus-info"];
     while let Some(line) = lines.take_if(|text| {

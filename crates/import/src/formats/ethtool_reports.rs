@@ -1,4 +1,4 @@
-//! What each report of ethtool(8) says of an interface, by the names of its lines.
+//! Contents of each report of ethtool(8), by the names of its lines.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{DriverCounter, Interface, Link};
@@ -18,7 +18,7 @@ pub const TOTALS: MetricColumns<Interface> = columns![
     "tx_ucast_packets" => tx_packets, "tx_packets_phy" => tx_packets, "rx_bytes" => rx_bytes, "tx_bytes" => tx_bytes, "rx_errors" => rx_errors,
     "tx_errors" => tx_errors, DAMAGED => rx_frame, MISSED => rx_fifo,
 ];
-/// The largest of [`MISSED_FRAMES`]: drivers count the same under several names.
+/// Largest of [`MISSED_FRAMES`]: drivers count the same frames under several names.
 const MISSED: &str = "missed frames";
 pub const MISSED_FRAMES: [&str; 6] = [
     "rx_missed_errors",
@@ -29,7 +29,7 @@ pub const MISSED_FRAMES: [&str; 6] = [
     // i40e and ice: frames for which the port had no descriptor.
     "port.rx_dropped",
 ];
-/// The sum of [`DAMAGED_FRAMES`].
+/// Sum of [`DAMAGED_FRAMES`].
 const DAMAGED: &str = "damaged frames";
 pub const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];
 
@@ -44,12 +44,11 @@ pub enum EthtoolReport {
     Channels,
     Module,
     Counters,
-    /// Recognized, and not evaluated.
+    /// Recognized, but not evaluated.
     Other,
 }
 
-/// Records the lines of a report, which begins and ends on these lines.
-/// Only counters can be of another time than the beginning.
+/// Records the lines of a report, which begins and ends on these lines. Only counters can have another time than the beginning.
 pub fn record(
     run: &mut ToolRun,
     report: EthtoolReport,
@@ -95,7 +94,7 @@ pub fn record(
                 let (.., value) = fields.iter().find(|(_, field, _)| field == wanted)?;
                 [("on", true), ("off", false)].into_iter().find(|(word, _)| word == value).map(|(_, is_on)| is_on)
             };
-            // Where it was negotiated, the result is printed below what was asked for.
+            // If it was negotiated, the result is printed below the request.
             let negotiated = fields.iter().any(|(_, field, _)| field.ends_with(" negotiated"));
             let (receives, sends) = if negotiated { ("RX negotiated", "TX negotiated") } else { ("RX", "TX") };
             let flow_control = is_on(receives).zip(is_on(sends)).map(|directions| match directions {
@@ -143,15 +142,16 @@ pub fn record(
     }
 }
 
-/// The names of a counter: what drivers count of the port itself has one of its own (mlx5, i40e, ice).
+/// Returns the names of a counter. Counters of the port itself have names of their own in some drivers (mlx5, i40e, ice).
 fn names_of(counter: &str) -> [String; 4] {
     [counter.to_owned(), format!("{counter}_phy"), format!("port.{counter}"), format!("{counter}.nic")]
 }
 
-/// A line of a report: its number, name and value.
+/// A line of a report: line number, name and value.
 pub type Field = (u32, String, String);
 
-/// The maximum settings and, below them, the current ones. Without the heading between them, what comes twice can be either.
+/// Returns the maximum settings and the current ones below them. Without the heading between them, a repeated name is
+/// ambiguous.
 fn maximum_and_current(fields: &[Field]) -> Option<(&[Field], &[Field])> {
     let heading = fields.iter().position(|(_, field, _)| field.starts_with("Current hardware settings"));
     let is_unique =
@@ -162,7 +162,7 @@ fn maximum_and_current(fields: &[Field]) -> Option<(&[Field], &[Field])> {
     }
 }
 
-/// Whether a line that cannot be read may be one of these, so that their sum is unknown.
+/// Returns true if an unreadable line may be one of these counters, so that their sum is unknown.
 fn is_damaged_part(names: &[&str], field: &str, value: &str) -> bool {
     let may_be = |name: &&str| name.starts_with(field) || field.contains(*name);
     names.iter().any(may_be) && number(value).is_none()
@@ -193,7 +193,7 @@ fn setting(link: &mut Link, field: &str, value: &str) {
     }
 }
 
-/// The highest speed among modes, in bit/s: `100baseT/Full`, `10000baseKX4/Full`, `25000baseCR/Full`.
+/// Returns the highest speed among modes, in bit/s: `100baseT/Full`, `10000baseKX4/Full`, `25000baseCR/Full`.
 fn fastest(modes: &str) -> Option<f64> {
     let speed = |mode: &str| number(mode.split_once("base")?.0);
     modes.split_whitespace().filter_map(speed).reduce(f64::max).map(|megabits| megabits * 1e6)

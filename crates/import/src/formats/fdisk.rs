@@ -1,4 +1,4 @@
-//! fdisk -l: where partitions start.
+//! fdisk -l: start positions of partitions.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Partition;
@@ -15,11 +15,11 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// How starts are given, as far as the lines above the table say.
+/// Units of the start positions, as far as the lines above the table show them.
 #[derive(Clone, Copy, Default)]
 struct Geometry {
     sectors_per_track: Option<f64>,
-    /// Bytes of a unit of the table.
+    /// Bytes per unit of the table.
     unit: Option<f64>,
     /// Whether the units are cylinders, which are counted from 1; sectors are counted from 0.
     cylinders: bool,
@@ -48,7 +48,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 }
 
 impl Geometry {
-    /// `Units = cylinders of 16065 * 512 = 8225280 bytes`, `255 heads, 63 sectors/track, ...`
+    /// Adds the information from a line: `Units = cylinders of 16065 * 512 = 8225280 bytes`, `255 heads, 63 sectors/track, ...`
     fn with(self, text: &str) -> Self {
         let before =
             |text: &str, word: &str| text.split_once(word).and_then(|(b, _)| number(b.split_whitespace().last()?));
@@ -62,7 +62,8 @@ impl Geometry {
         }
     }
 
-    /// The first cylinder begins with the partition table's track: its first partition starts on the second one.
+    /// Converts a start position to bytes. The first cylinder begins with the partition table's track: its first partition
+    /// starts on the second one.
     fn bytes(self, start: f64) -> Option<f64> {
         match self.cylinders {
             true if start == 1.0 => self.sectors_per_track.map(|sectors| sectors * SECTOR),
@@ -72,16 +73,16 @@ impl Geometry {
     }
 }
 
-/// What a line of the table shows of a partition.
+/// A partition, as a line of the table shows it.
 struct PartitionRow<'t> {
     name: &'t str,
     start: f64,
-    /// Its type as a number, if the table has one.
+    /// Numeric type of the partition, if the table has it.
     id: Option<&'t str>,
 }
 
 impl<'t> PartitionRow<'t> {
-    /// `/dev/sdj1  *  1  267349  ...`, if start, end and the number of units or of blocks of 1 KiB agree.
+    /// Parses `/dev/sdj1  *  1  267349  ...`, if start, end and the number of units or of blocks of 1 KiB agree.
     fn of(text: &'t str, geometry: Geometry) -> Option<Self> {
         let mut fields = text.split_whitespace().filter(|field| *field != "*");
         let name = fields.next()?.strip_prefix("/dev/")?;
@@ -96,8 +97,9 @@ impl<'t> PartitionRow<'t> {
         (units > 0.0 && (amount == units || are_blocks)).then_some(Self { name, start, id })
     }
 
-    /// Whether nothing is stored in it: an extended partition only contains others, and the entry that protects a GPT stands for the
-    /// whole disk behind its first sector. In cylinders, that entry cannot be told from a partition that begins on the second track.
+    /// Returns true if the partition holds no data itself: an extended partition only contains others, and the protective entry
+    /// of a GPT stands for the whole disk after its first sector. In cylinders, that entry cannot be distinguished from a
+    /// partition that begins on the second track.
     fn is_container(&self, geometry: Geometry) -> bool {
         let Some(id) = self.id.map(str::to_ascii_lowercase) else { return false };
         ["5", "f", "85"].contains(&id.as_str()) || id == "ee" && !geometry.cylinders

@@ -1,5 +1,4 @@
-//! fio: what each job transferred in each direction, and the disks' statistics meanwhile. As JSON here, as text in
-//! `fio_text`.
+//! fio: transfers of each job by direction, and the disks' statistics during the run. JSON is read here, text in `fio_text`.
 
 use super::fio_text;
 use crate::json::{self, NonNegative};
@@ -24,10 +23,10 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The first key of the JSON document.
+/// First key of the JSON document.
 const JSON_KEY: &str = "fioversion";
 
-/// What a disk counted while the jobs ran, in the fields of `disk_util`.
+/// Counters of a disk while the jobs ran, in the fields of `disk_util`.
 const DISK: MetricColumns<Disk> = columns![
     "read_ios" => reads, "write_ios" => writes, "read_merges" => reads_merged, "write_merges" => writes_merged,
     "read_sectors" => read_bytes * SECTOR, "write_sectors" => write_bytes * SECTOR,
@@ -53,7 +52,7 @@ struct FioJob {
     options: BTreeMap<String, String>,
     read: FioDirection,
     write: FioDirection,
-    /// Since fio 3.7.
+    /// Present since fio 3.7.
     sync: Option<FioSync>,
 }
 
@@ -73,7 +72,7 @@ struct FioLatency {
 struct FioDirection {
     io_bytes: NonNegative,
     total_ios: NonNegative,
-    /// In milliseconds.
+    /// Run time in milliseconds.
     runtime: NonNegative,
 }
 
@@ -91,30 +90,30 @@ struct FioDisk {
     counts: BTreeMap<String, serde_json::Value>,
 }
 
-/// What a job transferred in one direction.
+/// Data that a job transferred in one direction.
 #[derive(Default)]
 pub struct JobTransfer {
     pub job: String,
     pub direction: &'static str,
-    /// Transfers of the same kind are compared with each other.
+    /// Kind of the transfer; transfers of the same kind are compared with each other.
     pub kind: String,
     pub line: u32,
     pub bytes: Option<f64>,
     pub seconds: Option<f64>,
-    /// In bytes per second.
+    /// Bytes per second.
     pub rate: f64,
     /// Requests per second.
     pub operations: Option<f64>,
     pub block: Option<f64>,
-    /// How often its writes were made durable, and the mean time of one such call in nanoseconds.
+    /// Number of calls that made its writes durable, and the mean time of one such call in nanoseconds.
     pub syncs: Option<(f64, f64)>,
-    /// Over how many processes it is summed.
+    /// Number of processes that it sums up.
     pub processes: f64,
     pub options: RunOptions,
 }
 
-/// The options of a job that decide what it measures; `option` looks one up. Those that a complete job does not have are at
-/// their default. `processes` is the number over which the result is summed.
+/// Returns the options of a job that decide what is measured; `option` looks up one of them. Options that a complete job lacks
+/// have their default. `processes` is the number of processes in the sum.
 pub fn options_of<'o>(
     direction: &str,
     is_complete: bool,
@@ -155,13 +154,13 @@ pub fn options_of<'o>(
     options
 }
 
-/// An option without a value is on.
+/// Converts an option to `0` or `1`; an option without a value is on.
 fn is_on(value: &str) -> &'static str {
     if value == "0" { "0" } else { "1" }
 }
 
 impl JobTransfer {
-    /// Work of one kind on one file is compared, whatever its block size.
+    /// Returns the kind of a transfer. Work of one kind on one file is compared regardless of its block size.
     pub fn kind_of(work: &str, file: &str, direction: &str) -> String {
         format!("{work} of {file}, {direction}")
     }
@@ -186,7 +185,7 @@ impl JobTransfer {
     }
 }
 
-/// Notes that the disks' counts are of an unknown time: groups of jobs run one after another, or at once.
+/// Notes that the disks' counts cover an unknown time: groups of jobs run one after another, or at once.
 pub fn note_several_groups(run: &mut ToolRun) {
     run.note(
         "the disks' statistics",
@@ -245,7 +244,7 @@ fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// Records what a disk counted in the fields of [`DISK`], and the share of the time in which it was busy.
+/// Records a disk's counters in the fields of [`DISK`], and the share of the time in which it was busy.
 pub fn record_disk(
     run: &mut ToolRun,
     line: u32,

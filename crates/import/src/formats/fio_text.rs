@@ -1,24 +1,25 @@
-//! fio's text output (stat.c of fio): the results of each job, the sums of each group, and the disks' statistics. People cut
-//! it down to the lines that matter to them, so that each of these is read by itself.
+//! fio's text output (stat.c of fio): results of each job, sums of each group, and the disks' statistics. People cut it down to
+//! the lines that matter to them, so each of these is read by itself.
 
 use super::fio::{JobTransfer, note_several_groups, options_of, record_disk};
 use crate::prelude::*;
 use crate::wrap::{Wrap, columns};
 use std::collections::BTreeMap;
 
-/// The most lines that a mail program makes of one.
+/// Maximum number of lines into which a mail program breaks one.
 const MOST_WRAPPED: usize = 5;
-/// How far a rate over a count, both rounded to three digits, may be from a power of two that it stands for.
+/// Maximum relative distance between a power of two and a rate divided by a count, both rounded to three digits.
 const ROUNDING: f64 = 0.02;
 
-/// What a line of the output is.
+/// Kind of a line of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineKind {
     /// `job: (g=0): rw=write, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=32`
     Setup,
     /// `job: (groupid=0, jobs=1): err= 0: pid=3351: ...`
     Job,
-    /// `  read: IOPS=11.6k, BW=45.2MiB/s (47.4MB/s)(226MiB/5003msec)`, `  write: io=400004KB, bw=19999KB/s, iops=4999, runt= 20001msec`
+    /// `  read: IOPS=11.6k, BW=45.2MiB/s (47.4MB/s)(226MiB/5003msec)`,
+    /// `  write: io=400004KB, bw=19999KB/s, iops=4999, runt= 20001msec`
     Result,
     /// `    sync (usec): min=94, max=43331, avg=7516.14, stdev=8136.43`
     Syncs,
@@ -30,14 +31,14 @@ enum LineKind {
     Heading,
     /// `  loop0: ios=57014/59486, merge=0/496, ticks=9013/15868, in_queue=25813, util=82.45%`
     Disk,
-    /// Latencies, percentiles, the state of jobs while they run.
+    /// Latencies, percentiles, the state of running jobs.
     Other,
 }
 
-/// The name of a job without its title.
+/// Placeholder for the name of a job without its title.
 const UNNAMED: &str = "fio";
 const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
-/// The first words of lines that nothing is taken from.
+/// First words of lines that are ignored.
 const OTHER: [&str; 13] = [
     "slat",
     "clat",
@@ -101,7 +102,7 @@ fn is_old_result(rest: &str) -> bool {
     rest.starts_with("io=") && rest.contains("bw=")
 }
 
-/// `Starting 4 processes`, `Starting 1 process and 2 threads`
+/// Returns true for `Starting 4 processes`, `Starting 1 process and 2 threads`.
 fn is_start(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.next() == Some("Starting")
@@ -109,7 +110,7 @@ fn is_start(line: &str) -> bool {
         && words.next().is_some_and(|what| what.starts_with("process") || what.starts_with("thread"))
 }
 
-/// Whether a line of this kind has all that is taken from it.
+/// Returns true if a line of this kind has everything that is read from it.
 fn is_complete(kind: LineKind, line: &str) -> bool {
     match kind {
         LineKind::Setup => line.contains("iodepth="),
@@ -123,7 +124,7 @@ fn is_complete(kind: LineKind, line: &str) -> bool {
     }
 }
 
-/// The wrapped rest of a line: `ticks=0/0, in_queue=0, util=0.00%,`.
+/// Returns true for the wrapped rest of a line: `ticks=0/0, in_queue=0, util=0.00%,`.
 fn is_rest(line: &str) -> bool {
     let mut parts = line.trim().split(", ").map(|part| part.trim_end_matches(',')).filter(|part| !part.is_empty());
     let mut any = false;
@@ -133,7 +134,7 @@ fn is_rest(line: &str) -> bool {
     }) && any
 }
 
-/// Whether the output, or a line of it that says something by itself, begins at the next line.
+/// Returns true if the output, or a line of it that is meaningful by itself, begins at the next line.
 pub fn begins(lines: &mut Lines<'_>) -> bool {
     use LineKind::{Disk, Heading, Job, Result, Setup, Sum};
     let is_first = |kind: LineKind| matches!(kind, Setup | Job | Result | Sum | Heading | Disk);
@@ -163,7 +164,7 @@ pub fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) 
     Ok(())
 }
 
-/// Takes a line, and the lines that it was wrapped to.
+/// Takes a line, and the lines to which it was wrapped.
 fn take_joined(lines: &mut Lines<'_>, kind: LineKind, wrap: &mut Wrap) -> String {
     let first = lines.peek(0).unwrap_or_default().to_owned();
     wrap.add(&first);
@@ -188,10 +189,10 @@ fn take_joined(lines: &mut Lines<'_>, kind: LineKind, wrap: &mut Wrap) -> String
     }
 }
 
-/// What a job was set up to do.
+/// Setup of a job.
 struct JobSetup {
     work: String,
-    /// The sizes of reads and of writes, where they are all the same.
+    /// Sizes of reads and of writes, if they are all equal.
     blocks: [Option<f64>; 2],
     engine: Option<String>,
     depth: Option<String>,
@@ -203,9 +204,9 @@ struct FioJob {
     id: [String; 3],
     processes: f64,
     results: Vec<FioResult>,
-    /// The mean time of a call of fsync or fdatasync, in nanoseconds.
+    /// Mean time of a call of fsync or fdatasync, in nanoseconds.
     sync_time: Option<f64>,
-    /// Reads, writes, discards, and since fio 3 syncs.
+    /// Numbers of reads, writes, discards and, since fio 3, syncs.
     issued: Vec<f64>,
 }
 
@@ -229,7 +230,7 @@ struct FioDisk {
 struct FioReport {
     setups: BTreeMap<String, JobSetup>,
     jobs: Vec<FioJob>,
-    /// The job whose results follow.
+    /// Index of the job whose results follow.
     open: usize,
     sums: Vec<FioResult>,
     disks: Vec<FioDisk>,
@@ -247,7 +248,7 @@ impl FioReport {
             LineKind::Job => self.open_job(key, rest),
             LineKind::Result => {
                 if let Some((direction, result)) = direction(key).zip(result(rest)) {
-                    // A second result is that of a job whose title was lost.
+                    // A second result belongs to a job whose title was lost.
                     if self.job().results.iter().any(|earlier| earlier.direction == direction) {
                         self.open_job(UNNAMED, "");
                     }
@@ -276,7 +277,7 @@ impl FioReport {
         }
     }
 
-    /// With --status-interval, a later report of a job replaces the earlier one.
+    /// Opens a job. With --status-interval, a later report of a job replaces the earlier one.
     fn open_job(&mut self, name: &str, rest: &str) {
         let after = |key: &str, ends: &[char]| rest.split_once(key).and_then(|(_, r)| r.split(ends).next());
         let id = [name, after("groupid=", &[',']).unwrap_or(""), after("pid=", &[':']).unwrap_or("")];
@@ -292,7 +293,7 @@ impl FioReport {
         }
     }
 
-    /// The job that a line belongs to, which may have been cut off.
+    /// Returns the job that a line belongs to; its title may have been cut off.
     fn job(&mut self) -> &mut FioJob {
         if self.jobs.is_empty() {
             self.open = 0;
@@ -322,7 +323,7 @@ impl FioReport {
             let work = setup.map_or(result.direction, |setup| setup.work.as_str());
             let file = argument("filename").or(argument("directory")).unwrap_or(name);
             let at = usize::from(result.direction == "write");
-            // fio does not count what fdatasync= makes it do.
+            // fio does not count the calls that fdatasync= causes.
             let counted = job.issued.get(3).copied().filter(|count| *count > 0.0);
             let estimated = || Some(job.issued.get(1)? / argument("fdatasync").or(argument("fsync")).and_then(number)?);
             let syncs = counted.or_else(estimated).zip(job.sync_time).filter(|_| result.direction == "write");
@@ -347,7 +348,7 @@ impl FioReport {
             }
             .record(run);
         }
-        // The sums only repeat the results, unless those were cut off.
+        // The sums repeat the results, unless those were cut off.
         for result in self.sums.iter().filter(|_| results().next().is_none()) {
             JobTransfer {
                 job: "fio".to_owned(),
@@ -380,7 +381,7 @@ impl FioReport {
     }
 }
 
-/// The size of a request: bytes over their exact number, or the rate over the requests per second, both rounded.
+/// Returns the size of a request: bytes over their exact number, or the rate over the requests per second, both rounded.
 fn block(result: &FioResult, issued: Option<f64>) -> Option<f64> {
     if let Some((bytes, count)) = result.bytes.zip(issued).filter(|(_, count)| *count > 0.0) {
         return Some(rounded(bytes / count));
@@ -397,7 +398,7 @@ fn direction(key: &str) -> Option<&'static str> {
     ["read", "write"].into_iter().find(|name| key.eq_ignore_ascii_case(name))
 }
 
-/// `name=value` pairs, with spaces before some values.
+/// Splits text into `name=value` pairs, with spaces before some values.
 fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(',').filter_map(|field| field.trim().split_once('=')).map(|(name, value)| (name.trim(), value.trim()))
 }
@@ -406,7 +407,7 @@ fn value<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     fields(text).find(|(own, _)| *own == name).map(|(_, value)| value)
 }
 
-/// Bytes: `45.2MiB`, `413696B`. Since fio 3 `MB` is decimal; before, `KB` is 1024 bytes (kb_base).
+/// Parses bytes: `45.2MiB`, `413696B`. Since fio 3 `MB` is decimal; before, `KB` is 1024 bytes (kb_base).
 fn bytes(text: &str, is_old: bool) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let thousand = if is_old { KIB } else { 1e3 };
@@ -429,7 +430,7 @@ fn milliseconds(text: &str) -> Option<f64> {
     Some(number(text.trim().strip_suffix("msec")?)? / 1e3).filter(|seconds| *seconds > 0.0)
 }
 
-/// `(g=0): rw=randrw, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, iodepth=8`
+/// Parses `(g=0): rw=randrw, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, iodepth=8`.
 fn setup(text: &str) -> JobSetup {
     let work = text.split_once("rw=").and_then(|(_, rest)| rest.split(',').next());
     let same = |range: &str| {
@@ -452,7 +453,7 @@ fn setup(text: &str) -> JobSetup {
     JobSetup { work: work.unwrap_or("read").trim().to_owned(), blocks, engine, depth }
 }
 
-/// What follows `read: `; the direction and line are those of the caller.
+/// Parses the text after `read: `; the caller sets direction and line.
 fn result(text: &str) -> Option<FioResult> {
     if is_old_result(text) {
         let rate = bytes(value(text, "bw")?.strip_suffix("/s")?, true)?;
@@ -466,7 +467,7 @@ fn result(text: &str) -> Option<FioResult> {
         })
         .filter(|result| result.rate > 0.0);
     }
-    // People who type lines together leave out commas, and align the numbers.
+    // People who type these lines omit commas, and align the numbers.
     let after = |name: &str| text.split_once(name)?.1.trim_start().split([',', ' ', '(', ';']).next();
     let rate = after("BW=")?.strip_suffix("/s").and_then(|rate| bytes(rate, false))?;
     // `(226MiB/5003msec)`
@@ -483,8 +484,8 @@ fn result(text: &str) -> Option<FioResult> {
     .filter(|result| result.rate > 0.0)
 }
 
-/// `bw=45.2MiB/s (47.4MB/s), ..., io=226MiB (237MB), run=5003-5003msec`,
-/// `io=400004KB, aggrb=19999KB/s, minb=19999KB/s, maxb=19999KB/s, mint=20001msec, maxt=20001msec`
+/// Parses `bw=45.2MiB/s (47.4MB/s), ..., io=226MiB (237MB), run=5003-5003msec` or `io=400004KB, aggrb=19999KB/s,
+/// minb=19999KB/s, maxb=19999KB/s, mint=20001msec, maxt=20001msec`.
 fn sum(text: &str) -> Option<FioResult> {
     let is_old = text.starts_with("io=");
     let first = |name: &str| value(text, name).and_then(|v| v.split_whitespace().next());
@@ -502,14 +503,14 @@ fn sum(text: &str) -> Option<FioResult> {
     .filter(|result| result.rate > 0.0)
 }
 
-/// `total=57856,57628,0,0 short=...` since fio 3, `total=r=0/w=100001/d=0, short=...` before.
+/// Parses `total=57856,57628,0,0 short=...` since fio 3, `total=r=0/w=100001/d=0, short=...` before.
 fn issued(text: &str) -> Vec<f64> {
     let total = text.trim_start_matches("total=").split(' ').next().unwrap_or_default().trim_end_matches(',');
     let counts = total.split([',', '/']).map(|n| n.trim_start_matches(['r', 'w', 'd', '=']));
     counts.map_while(|n| n.parse().ok()).collect()
 }
 
-/// `ios=57014/59486, merge=0/496, ticks=9013/15868, in_queue=25813, util=82.45%`; sums over an array's members follow.
+/// Parses `ios=57014/59486, merge=0/496, ticks=9013/15868, in_queue=25813, util=82.45%`; sums over an array's members follow.
 fn disk(line: u32, name: &str, text: &str) -> Option<FioDisk> {
     const PAIRS: [(&str, &str); 4] = [("ios", "ios"), ("merge", "merges"), ("sectors", "sectors"), ("ticks", "ticks")];
     let mut counts = BTreeMap::new();

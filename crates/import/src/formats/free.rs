@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
 };
 
 const COLUMNS: &[&str] = &["total", "used", "free", "shared", "buffers", "cached", "buff/cache", "cache", "available"];
-/// Those of procps up to 3.3.9, and those since.
+/// Columns of procps up to 3.3.9, and columns since then.
 const OLD: [&str; 6] = ["total", "used", "free", "shared", "buffers", "cached"];
 const NEW: [&str; 6] = ["total", "used", "free", "shared", "buff/cache", "available"];
 
@@ -26,9 +26,10 @@ fn is_headline(line: &str) -> bool {
     is_header(line, COLUMNS, 4) && line.trim_start().starts_with("total")
 }
 
-/// The columns of `Mem:  15884  15001  200  10  683  600` where the header was cut off, by what adds up to the total.
+/// Returns the columns of `Mem:  15884  15001  200  10  683  600` without its header, from the numbers that add up to the
+/// total.
 fn columns_of_row(line: &str) -> Option<[&'static str; 6]> {
-    // Each is rounded.
+    // Each number is rounded.
     const SLACK: f64 = 3.0;
     // Sums of small numbers fit by chance.
     const LEAST: f64 = 100.0;
@@ -36,7 +37,7 @@ fn columns_of_row(line: &str) -> Option<[&'static str; 6]> {
     let [total, used, free, _, cache, available] = numbers?[..] else { return None };
     let is_total = |sum: f64| (sum - total).abs() <= SLACK;
     let is_old = is_total(used + free);
-    // Since 4.0, used is what is not available.
+    // Since 4.0, used memory is the memory that is not available.
     let is_new = is_total(used + free + cache) || is_total(used + available);
     match (is_old, is_new) {
         _ if total < LEAST => None,
@@ -50,13 +51,13 @@ const MEMORY: MetricColumns<Meminfo> = columns![
     "total" => mem_total, "free" => mem_free, "shared" => shmem, "buffers" => buffers, "cached" => cached,
     "buff/cache" => cached, "cache" => cached, "available" => mem_available,
 ];
-/// The old layout's estimate of available memory: what is left if all cache is given up. Its line begins at `used`.
+/// The old layout's estimate of available memory: free memory if all cache is dropped. Its line begins at `used`.
 const WITHOUT_CACHE: MetricColumns<Meminfo> = columns!["used" => mem_available];
 const SWAP: MetricColumns<Meminfo> = columns![
     "total" => swap_total, "free" => swap_free,
 ];
 
-/// The amounts on one line, each with its unit if that is printed.
+/// Amounts on one line, each with its unit if that is printed.
 struct AmountLine {
     line: u32,
     kind: String,
@@ -113,8 +114,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Whether a line has as many amounts as its kind: those of memory are headed, swap has three, and what is left without the
-/// page cache two.
+/// Returns true if a line has the number of amounts that its kind requires: as many as the header for memory, three for swap,
+/// two for memory without the page cache.
 fn fits(kind: &str, amounts: usize, headed: usize) -> bool {
     match kind {
         "Mem" => amounts == headed,
@@ -123,7 +124,8 @@ fn fits(kind: &str, amounts: usize, headed: usize) -> bool {
     }
 }
 
-/// The unit from the command line, else from a file name that contains it, else from the numbers. `None` if uncertain.
+/// Returns the unit from the command line, else from a file name that contains it, else from the numbers. Returns `None` if
+/// uncertain.
 fn unit(context: &CaptureContext, is_decimal: bool, file: &str, lines: &[AmountLine]) -> Option<f64> {
     if let Some(command) = context.command_of("free") {
         let unit = command.arguments().filter_map(unit_of_option).last().unwrap_or(KIB);
@@ -132,7 +134,7 @@ fn unit(context: &CaptureContext, is_decimal: bool, file: &str, lines: &[AmountL
     let plain = lines.iter().flat_map(|line| &line.amounts).filter(|(_, unit)| unit.is_none());
     let numbers: Vec<f64> = plain.map(|(number, _)| *number).filter(|n| *n > 0.0).collect();
     if numbers.is_empty() {
-        // Every amount has its unit (-h).
+        // Every amount has its own unit (-h).
         return Some(KIB);
     }
     let total = |kind: &str| lines.iter().find(|line| line.kind == kind).and_then(|line| Some(line.amounts.first()?.0));
@@ -143,12 +145,12 @@ fn unit(context: &CaptureContext, is_decimal: bool, file: &str, lines: &[AmountL
     }
 }
 
-/// The power of 1000 in place of one of 1024, as with `--si`.
+/// Replaces a power of 1024 by that of 1000, as with `--si`.
 fn decimal(unit: f64) -> f64 {
     [KIB, MIB, GIB, GIB * KIB].iter().position(|binary| *binary == unit).map_or(unit, |at| 1e3_f64.powi(at as i32 + 1))
 }
 
-/// `-m`, `-hm`, `--mebi`, `--mega`
+/// Parses `-m`, `-hm`, `--mebi`, `--mega`.
 fn unit_of_option(word: &str) -> Option<f64> {
     const LONG: [(&str, f64); 9] = [
         ("bytes", 1.0),
@@ -169,7 +171,7 @@ fn unit_of_option(word: &str) -> Option<f64> {
     letters.chars().find_map(|c| SHORT.iter().find(|(option, _)| *option == c)).map(|(_, unit)| *unit)
 }
 
-/// `net-free-m-before.txt`, `free_g`: files are often named after the command.
+/// Returns the unit in a file name such as `net-free-m-before.txt` or `free_g`: files are often named after the command.
 fn in_file_name(file: &str) -> Option<f64> {
     let name = file.rsplit('/').next()?;
     let mut rest = name.split_once("free")?.1.trim_start_matches(['_', '-', ' ']).chars();
@@ -178,16 +180,16 @@ fn in_file_name(file: &str) -> Option<f64> {
     unit_of_option(&format!("-{option}")).filter(|_| ends)
 }
 
-/// Hardly a machine has this much memory, in GiB, or swap: 4 TiB and 256 GiB.
+/// Amounts of memory and swap, in GiB, that hardly any machine has: 4 TiB and 256 GiB.
 const TOO_MUCH_MEMORY: f64 = 4096.0;
 const TOO_MUCH_SWAP: f64 = 256.0;
-/// The least and the most memory a machine has.
+/// Minimum and maximum memory of a machine.
 const LEAST: f64 = 16.0 * MIB;
 const MOST: f64 = 64.0 * 1024.0 * GIB;
-/// This many numbers are whole pages in a finer unit by chance in at most one of 256 machines.
+/// At this count, the numbers are whole pages in a finer unit by chance on at most one of 256 machines.
 const ENOUGH: usize = 4;
 
-/// The units that the numbers fit. The kernel counts in pages of 4 KiB, so that in bytes and in KiB every number is a
+/// Returns the units that fit the numbers. The kernel counts in pages of 4 KiB, so in bytes and in KiB every number is a
 /// multiple of a page, and in larger units almost never.
 fn by_numbers(numbers: &[f64], total: f64, swap: f64) -> Vec<f64> {
     let is = |unit: f64| (LEAST..=MOST).contains(&(total * unit));
@@ -202,7 +204,7 @@ fn by_numbers(numbers: &[f64], total: f64, swap: f64) -> Vec<f64> {
     if let Some(unit) = finer.filter(|_| numbers.len() >= ENOUGH) {
         return vec![unit];
     }
-    // Digits that were changed by hand are likelier than so much memory; free prints KiB unless it is asked for another unit.
+    // Digits changed by hand are likelier than so much memory; free prints KiB unless another unit is requested.
     if finer.is_none() && is(KIB) && total * MIB >= TOO_MUCH_MEMORY * GIB {
         return vec![KIB];
     }
@@ -216,7 +218,7 @@ fn by_numbers(numbers: &[f64], total: f64, swap: f64) -> Vec<f64> {
     fitting
 }
 
-/// `226`, or `1.5Gi` and `512B` with `-h`; prefixes stand for powers of this step.
+/// Parses `226`, or `1.5Gi` and `512B` with `-h`; prefixes stand for powers of this step.
 fn amount(field: &str, step: f64) -> Option<(f64, Option<f64>)> {
     let prefixed = field.trim_end_matches(['i', 'B']);
     if field.ends_with(|c: char| c.is_ascii_digit()) {
@@ -263,7 +265,7 @@ mod tests {
         assert_eq!((row.mem_total.get(), row.mem_available.get()), (Some(15_884.0 * MIB), Some(600.0 * MIB)));
     }
 
-    /// What a machine prints in each unit, without the command line.
+    /// Returns the output of a machine in a unit, without the command line.
     fn printed(unit: f64) -> String {
         let kib = |n: f64| (n * KIB / unit).floor();
         let mem = [8_009_876.0, 1_238_044.0, 4_820_912.0, 102_404.0, 1_950_920.0, 6_410_332.0].map(kib);
@@ -282,7 +284,7 @@ mod tests {
             let read = total(&printed(unit)).unwrap_or_else(|| panic!("{}", printed(unit)));
             assert!((read / (8_009_876.0 * KIB) - 1.0).abs() < 0.01, "{unit} {read}");
         }
-        // 249 may be MiB or GiB, but 509 GiB of swap nobody has.
+        // 249 may be MiB or GiB, but no machine has 509 GiB of swap.
         let old = fixture("net-free-m-before.txt");
         assert_eq!(total(old.split_once('\n').unwrap().1), Some(249.0 * MIB));
     }

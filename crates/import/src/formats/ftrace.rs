@@ -22,10 +22,10 @@ pub const FORMAT: Format = Format {
 };
 
 const TRACER: &str = "# tracer: ";
-/// The most tasks that wait at a time.
+/// Maximum number of tasks that wait at a time.
 const MOST_TASKS: usize = 100_000;
 const NS: f64 = 1e9;
-/// Tracepoints of requests, and the letters that blktrace has for them.
+/// Tracepoints of requests, and blktrace's letters for them.
 const ACTIONS: [(&str, u8); 10] = [
     ("block_bio_queue", b'Q'),
     ("block_getrq", b'G'),
@@ -58,7 +58,7 @@ impl<'t> Event<'t> {
         let (before, rest) = rest.split_once(": ")?;
         let time = before.split_whitespace().last().filter(|time| time.contains('.')).and_then(number)?;
         let (name, rest) = rest.trim_start().split_once(": ")?;
-        // perf prints the number of the thread behind that of the process.
+        // perf prints the TID after the PID.
         let pid = task.trim_end().rsplit([' ', '-', '/']).next()?.parse().ok()?;
         Some(Self { pid, time, name: name.rsplit(':').next()?, rest: rest.trim_start() })
     }
@@ -71,7 +71,7 @@ impl<'t> Event<'t> {
         ACTIONS.iter().find(|(name, _)| *name == self.name).map(|(_, action)| *action)
     }
 
-    /// `254,0 WS 4096 () 23278840 + 8 be,0,5 [dd]`, `254,0 R 264192 + 1024 [dd]`.
+    /// Parses `254,0 WS 4096 () 23278840 + 8 be,0,5 [dd]`, `254,0 R 264192 + 1024 [dd]`.
     fn request(&self) -> Option<TraceEvent<'t>> {
         let action = self.action()?;
         let words: Vec<&str> = self.rest.split_whitespace().collect();
@@ -79,7 +79,7 @@ impl<'t> Event<'t> {
         let letters = words.get(1)?;
         let sector = words.iter().position(|word| *word == "+" || *word == "/").and_then(|at| at.checked_sub(1))?;
         let rest = words.get(sector..)?.to_vec();
-        // A flush has no sector. What stands last in a completion is its error.
+        // A flush has no sector. The last field of a completion is its error.
         let is_flush = letters.starts_with('F') && rest.get(2) == Some(&"0");
         let rest = match action {
             _ if is_flush => Vec::new(),
@@ -91,7 +91,7 @@ impl<'t> Event<'t> {
     }
 }
 
-/// The tasks that wait for a CPU, and how long those waited that got one.
+/// Tasks that wait for a CPU, and the waiting times of the tasks that got one.
 #[derive(Default)]
 struct RunQueue {
     since: HashMap<u32, f64>,
@@ -116,7 +116,7 @@ impl RunQueue {
             let state = previous
                 .split_once("prev_state=")
                 .map_or_else(|| task(previous).map(|(_, state)| state), |(_, s)| Some(s));
-            // The idle task waits for nothing.
+            // The idle task does not wait.
             if let Some(pid) = stopped.filter(|pid| *pid > 0 && self.since.len() < MOST_TASKS) {
                 match state {
                     Some(state) if state.starts_with('R') => drop(self.since.insert(pid, event.time)),
@@ -127,13 +127,13 @@ impl RunQueue {
     }
 }
 
-/// The number behind a name: `prev_pid=812`.
+/// Returns the number after a name: `prev_pid=812`.
 fn value(text: &str, name: &str) -> Option<u32> {
     let (_, rest) = text.split_once(name)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The number and the state of `dd:812 [120] R`.
+/// Returns the PID and the state of `dd:812 [120] R`.
 fn task(text: &str) -> Option<(u32, &str)> {
     let (before, after) = text.split_once(" [")?;
     let pid = before.rsplit(':').next()?.parse().ok()?;
@@ -172,12 +172,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `# tracer: nop`, `# entries-in-buffer/entries-written: 812/812   #P:2`, and the names of the columns, which are indented.
+/// Returns true for `# tracer: nop`, `# entries-in-buffer/entries-written: 812/812   #P:2`, and the indented names of the
+/// columns.
 fn is_header(line: &str) -> bool {
     line == "#" || line.starts_with("#  ") || line.starts_with(TRACER) || line.starts_with("# entries-in-buffer")
 }
 
-/// `CPU:1 [LOST 812 EVENTS]`, `cpus=2`
+/// Returns true for `CPU:1 [LOST 812 EVENTS]`, `cpus=2`.
 fn is_remark(line: &str) -> bool {
     line.starts_with("CPU:") && line.contains("LOST") || line.starts_with("cpus=")
 }
@@ -214,10 +215,10 @@ mod tests {
             )
         };
         let text = line("10.000000", "sched_waking: comm=a pid=7 prio=120 target_cpu=000")
-            // Woken once, and seen twice.
+            // Woken once, but traced twice.
             + &line("10.000100", "sched_wakeup: comm=a pid=7 prio=120 target_cpu=000")
             + &line("10.002000", &switch("0", "R", "7"))
-            // Preempted by 8, and on again after 3 ms.
+            // Preempted by 8, and running again after 3 ms.
             + &line("10.004000", &switch("7", "R+", "8"))
             + &line("10.007000", &switch("8", "S", "7"));
         let window = window_of(&text);

@@ -14,10 +14,10 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Seconds are printed with two digits.
+/// Tolerance: seconds are printed with two digits.
 const ROUNDING: f64 = 0.006;
 
-/// ` Timing buffered disk reads: 398 MB in  3.01 seconds = 132.23 MB/sec`: what was read, its bytes and the seconds.
+/// Returns the description, bytes and seconds of ` Timing buffered disk reads: 398 MB in  3.01 seconds = 132.23 MB/sec`.
 fn timed(line: &str) -> Option<(&str, f64, f64)> {
     let (what, rest) = line.trim().strip_prefix("Timing ")?.split_once(':')?;
     let what = what.strip_suffix(" reads").or_else(|| Some(what.split_once(" reads (")?.0))?;
@@ -31,7 +31,7 @@ fn timed(line: &str) -> Option<(&str, f64, f64)> {
         _ => return None,
     };
     let seconds = number(seconds.trim()).filter(|seconds| *seconds > 0.0)?;
-    // The rate that follows is that of these numbers, as far as the seconds are rounded.
+    // The rate that follows matches these numbers, as far as the rounded seconds allow.
     let rate = rate.trim().strip_prefix('=')?.split_whitespace().collect::<Vec<_>>();
     let [rate, rate_unit] = rate[..] else { return None };
     let rate = number(rate)? * if rate_unit.starts_with("kB") { KIB } else { MIB };
@@ -40,7 +40,7 @@ fn timed(line: &str) -> Option<(&str, f64, f64)> {
     is_same.then_some((what.trim(), bytes, seconds))
 }
 
-/// `/dev/sda:`
+/// Parses `/dev/sda:`.
 fn disk(line: &str) -> Option<&str> {
     let path = line.trim().strip_suffix(':')?;
     (path.starts_with("/dev/") && !path.contains(char::is_whitespace)).then_some(path)
@@ -58,7 +58,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     };
     let device = named.or_else(of_command).unwrap_or_else(|| "a disk".to_owned());
     let mut done: Vec<String> = Vec::new();
-    // The same again is another experiment, for which the next reading is made.
+    // A repetition is another experiment, which becomes the next reading.
     let is_own = |text: &str| text.trim().starts_with("Timing ");
     let mut wrap = lines.wrap();
     while let Some((count, line)) = lines

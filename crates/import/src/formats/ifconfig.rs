@@ -1,4 +1,4 @@
-//! ifconfig(8): an interface's counts since boot, in the old and the new layout.
+//! ifconfig(8): counters of an interface since boot, in the old and the new layout.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Interface, Link};
@@ -24,10 +24,10 @@ const INTERFACE: MetricColumns<Interface> = columns![
     "collisions" => tx_collisions,
 ];
 
-/// What is not counted by direction.
+/// Values that are not counted by direction.
 const UNDIRECTED: [&str; 3] = ["mtu", "collisions", "txqueuelen"];
 
-/// `em1       Link encap:Ethernet ...`, `eth0: flags=4163<UP,...>  mtu 1500`
+/// Parses `em1       Link encap:Ethernet ...`, `eth0: flags=4163<UP,...>  mtu 1500`.
 fn title(line: &str) -> Option<&str> {
     let name = line.split([' ', '\t']).next().filter(|n| !n.is_empty())?;
     let known = line.contains("Link encap:") || (line.contains(": flags=") && line.contains("mtu "));
@@ -48,15 +48,16 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// Whether the number of this name stands last on its line, where more follows it in both layouts: it may be cut, too.
+/// Returns true if the number of this name is last on its line although more follows it in both layouts: the number may be cut
+/// too.
 fn is_cut(text: &str, name: &str) -> bool {
     let followed = ["packets", "bytes", "errors", "dropped", "overruns"];
-    // In the old layout the metric follows.
+    // In the old layout, the metric follows.
     if name == "mtu" {
         return text.trim_end().rsplit_once("MTU:").is_some_and(|(_, rest)| !rest.contains(' '));
     }
     let word = name.rsplit(' ').next().unwrap_or_default();
-    // In the old layout the length of the queue follows.
+    // In the old layout, the length of the queue follows.
     if word == "collisions" {
         return text.trim_end().rsplit_once("collisions:").is_some_and(|(_, rest)| !rest.contains(' '));
     }
@@ -64,7 +65,7 @@ fn is_cut(text: &str, name: &str) -> bool {
     followed.contains(&word) && rest.split([' ', '\t', ':']).filter(|part| !part.is_empty()).count() < 2
 }
 
-/// The values of a line, `errors:1270942` or `errors 1270942`, by name and direction. The old layout has the bytes of
+/// Returns the values of a line, `errors:1270942` or `errors 1270942`, by name and direction. The old layout has the bytes of
 /// both directions on one line.
 fn values(text: &str) -> Vec<(String, f64)> {
     let mut direction = "";

@@ -25,12 +25,12 @@ pub const VARIABLES: Format = Format {
     ..Format::NEW
 };
 
-/// `| Variable_name | Value |`; the frame is gone by now.
+/// Returns true for `| Variable_name | Value |`, whose frame was already removed.
 fn is_variables_header(line: &str) -> bool {
     line.split_whitespace().eq(["Variable_name", "Value"])
 }
 
-/// `innodb_log_file_size 50331648`; some have no value.
+/// Splits `innodb_log_file_size 50331648` into name and value; some variables have no value.
 fn variable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -68,20 +68,21 @@ fn read_variables(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) 
     Ok(())
 }
 
-/// The part of the files that may be filled before a checkpoint must end (storage/innobase/log/log0log.cc: log_calc_max_ages).
+/// Part of the log files that may be filled before a checkpoint must end (storage/innobase/log/log0log.cc: log_calc_max_ages).
 const USABLE: f64 = 0.9;
 
 const TITLE: &str = "INNODB MONITOR OUTPUT";
 
-/// `2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT`
+/// Returns true for `2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT`.
 fn is_title(line: &str) -> bool {
     line.trim_end().ends_with(TITLE) && line.trim_start().starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A line end, as mysql prints it within a field where its output is no terminal.
+/// Line end as mysql prints it within a field if its output is not a terminal.
 const ESCAPED_END: &str = "\\n";
 
-/// A status in one line: `InnoDB  \n=====...=====\n2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT\n...`
+/// Returns true for a status on one line: `InnoDB  \n=====...=====\n2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR
+/// OUTPUT\n...`
 fn is_escaped(line: &str) -> bool {
     line.starts_with("InnoDB") && line.contains(TITLE) && line.split(ESCAPED_END).any(is_title)
 }
@@ -91,7 +92,7 @@ enum Section {
     #[default]
     Other,
     Semaphores,
-    /// Statements and locked rows of the past.
+    /// Past statements and locked rows.
     Latest,
     Transactions,
     Log,
@@ -112,7 +113,7 @@ const SECTIONS: [(&str, Section); 11] = [
     ("ROW OPERATIONS", Section::Other),
 ];
 
-/// The shortest time that rates are averaged over, in seconds: each status begins a new one, and the manual advises 20 to 30.
+/// Minimum time in seconds over which rates are averaged: each status begins a new interval, and the manual advises 20 to 30.
 const LEAST_SECONDS: f64 = 5.0;
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -128,7 +129,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     lines.skip(1);
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         let is_statement = matches!(status.section, Section::Latest | Section::Transactions);
-        // A status that was cut off. Statements may contain anything.
+        // A status that was cut off. Statements may contain any text.
         let is_cut =
             is_title(&text) || !is_statement && !is_section(&text) && another_output_starts(lines, FORMAT.name);
         if is_cut {
@@ -166,7 +167,7 @@ impl StatusReader {
         self.status.take(self.section, text);
     }
 
-    /// Records a status that stands on these lines.
+    /// Records the status on these lines.
     fn record(self, begin: u32, end: u32, run: &mut ToolRun) -> ReadResult {
         if self.status.seconds.is_some_and(|seconds| seconds < LEAST_SECONDS) {
             run.note(
@@ -183,7 +184,7 @@ impl StatusReader {
 
 #[derive(Default)]
 struct Status {
-    /// The time that rates are averaged over.
+    /// Seconds over which rates are averaged.
     seconds: Option<f64>,
     latch_waiters: f64,
     latch_longest: f64,
@@ -203,7 +204,7 @@ struct Status {
     reads: Option<f64>,
     writes: Option<f64>,
     has_semaphores: bool,
-    /// Whether a line of a transaction cannot be read, so that their number is unknown.
+    /// Whether a line of a transaction is unreadable, so that their number is unknown.
     is_damaged: bool,
 }
 
@@ -248,7 +249,7 @@ impl Status {
         } else if text.starts_with("LOCK WAIT ") {
             self.lock_waiters += 1.0;
         } else if text.contains("---TRANSACTION ") || text.contains(" LOCK WAIT ") && text.contains(" lock struct(s)") {
-            // Two lines that were joined.
+            // Two lines were joined.
             self.is_damaged = true;
         } else if text.contains("TRX HAS BEEN WAITING ") {
             // MariaDB prints microseconds.
@@ -317,7 +318,7 @@ impl Status {
     }
 }
 
-/// The number between two pieces of text.
+/// Returns the number between two pieces of text.
 fn between(text: &str, before: &str, after: &str) -> Option<f64> {
     number(text.split_once(before)?.1.split_once(after)?.0.trim())
 }

@@ -25,7 +25,7 @@ pub const SOFTIRQS: Format = Format {
 
 /// Lines with one count for the whole machine.
 const SINGLE: [&str; 2] = ["ERR", "MIS"];
-/// The vectors of kernel/softirq.c.
+/// Softirq vectors of kernel/softirq.c.
 const VECTORS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
@@ -38,7 +38,7 @@ fn has_vectors(lines: &mut Lines<'_>) -> bool {
     name.is_some_and(|name| VECTORS.contains(&name))
 }
 
-/// `rows` gets a line's name, its counts by CPU, and the text after them.
+/// Reads the lines; `rows` receives a line's name, its counts by CPU, and the text after them.
 fn read<F: Family>(
     lines: &mut Lines<'_>,
     run: &mut ToolRun,
@@ -48,7 +48,7 @@ fn read<F: Family>(
     let mut counts = Vec::with_capacity(cpus.len());
     while let Some(line) = lines.take_if(is_line) {
         let Some((name, rest)) = split(&line.text, &cpus, &mut counts) else { break };
-        // Two lines that were joined, or more counts than there are CPUs in the header.
+        // Two lines were joined, or there are more counts than CPUs in the header.
         let is_next = |word: &str| word.ends_with(':') || word.bytes().all(|b| b.is_ascii_digit());
         if rest.split_whitespace().next().is_some_and(is_next) {
             let refusal = lines.refuse_at(&line, format!("one line with a count for each of {} CPUs", cpus.len()));
@@ -66,7 +66,7 @@ fn read<F: Family>(
     Ok(())
 }
 
-/// `  9:      14464          XT-PIC  acpi, eth2`
+/// Returns true for `  9:      14464          XT-PIC  acpi, eth2`.
 fn is_line(text: &str) -> bool {
     let Some((name, rest)) = text.trim_start().split_once(':') else { return false };
     let plausible = !name.is_empty() && name.len() <= 8 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

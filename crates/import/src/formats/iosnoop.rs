@@ -21,7 +21,7 @@ const COLUMNS: [&str; 7] = ["COMM", "PID", "TYPE", "DEV", "BLOCK", "BYTES", "LAT
 /// Columns before the name of the process, which may contain spaces.
 const TIMES: [&str; 2] = ["STARTs", "ENDs"];
 
-/// Which times the rows have.
+/// Times that the rows have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     start: bool,
@@ -41,7 +41,7 @@ impl Header {
     }
 }
 
-/// The header that begins at the next line, and how many lines it takes: a mail program may have broken it.
+/// Returns the header that begins at the next line, and the number of its lines: a mail program may have broken it.
 fn header_lines(lines: &mut Lines<'_>) -> Option<(Header, usize)> {
     let first = lines.peek(0).filter(|text| text.contains("COMM"))?.to_owned();
     if let Some(header) = Header::of(&first) {
@@ -51,7 +51,7 @@ fn header_lines(lines: &mut Lines<'_>) -> Option<(Header, usize)> {
     Header::of(&format!("{first} {second}")).map(|header| (header, 2))
 }
 
-/// A row: the device and its request, which is timed if the row has a time.
+/// Parses a row into the device and its request, which is timed if the row has a time.
 fn row(line: &str, header: Header) -> Option<(String, TracedRequest)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let named = fields.len().checked_sub(COLUMNS.len() - 1).filter(|named| *named > header.times())?;
@@ -67,7 +67,7 @@ fn row(line: &str, header: Header) -> Option<(String, TracedRequest)> {
     let operation = Operation::of_letters(letters)?;
     let request = TracedRequest {
         operation,
-        // On recent kernels the script takes the wrong words: the block is then no number, and the bytes are none.
+        // On recent kernels the script picks the wrong words: the block is then not a number, and the bytes are wrong.
         sector: block.parse().ok()?,
         bytes: bytes.parse().ok()?,
         made: None,
@@ -80,7 +80,7 @@ fn row(line: &str, header: Header) -> Option<(String, TracedRequest)> {
     Some((disk(device)?, request))
 }
 
-/// The name of the device `202,1`; its numbers, if they are of no fixed kind.
+/// Returns the name of the device `202,1`, or its numbers if they have no fixed meaning.
 fn disk(numbers: &str) -> Option<String> {
     let (major, minor) = numbers.split_once(',')?;
     let (major, minor) = (major.parse().ok()?, minor.parse().ok()?);
@@ -122,7 +122,7 @@ mod tests {
     use crate::testing::{read_text, window_of};
     use whyslow_model::catalogue::{Disk, Requester};
 
-    /// Requests of 4 KiB to sdb, each 10 ms long, every 20 ms.
+    /// Returns a trace of requests of 4 KiB to sdb, each 10 ms long, every 20 ms.
     fn trace(is_wrapped: bool) -> String {
         let gap = if is_wrapped { "\n" } else { " " };
         let row = |n: u32| {

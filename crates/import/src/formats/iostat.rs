@@ -23,12 +23,12 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// The columns of device tables that become no metric of their own.
+/// Columns of device tables that do not become metrics of their own.
 const OTHER_COLUMNS: &str = "Device: Device tps Blk_dscd/s Blk_read Blk_wrtn Blk_dscd Blk_w+d kB_dscd/s kB_read kB_wrtn kB_dscd \
     kB_w+d MB_dscd/s MB_read MB_wrtn MB_dscd MB_w+d %rrqm %wrqm %drqm avgrq-sz areq-sz rareq-sz wareq-sz \
     dareq-sz await r_await w_await d_await f_await Blk_w+d/s kB_w+d/s MB_w+d/s sec/s kB/s MB/s rqm/s";
 const LEAST_COLUMNS: usize = 3;
-/// The most devices that are remembered.
+/// Maximum number of devices to remember.
 const MOST_DEVICES: usize = 10_000;
 const CPU_COLUMNS: &[&str] = &["avg-cpu:", "%user", "%nice", "%sys", "%system", "%iowait", "%steal", "%idle"];
 
@@ -36,25 +36,25 @@ fn is_device_column(name: &str) -> bool {
     DISK.has(name) || OTHER_COLUMNS.split(' ').any(|column| column == name)
 }
 
-/// The report of one interval.
+/// Report of one interval.
 #[derive(Default)]
 pub struct IostatReport {
     pub when: Option<PrintedTime>,
-    /// The line on which the time stands.
+    /// Line of the time.
     line: u32,
     /// All CPUs together.
     pub cpus: Option<TableRow>,
     pub devices: Vec<TableRow>,
-    /// The position of each device's row.
+    /// Position of each device's row.
     positions: HashMap<String, usize>,
-    /// The columns of the devices so far.
+    /// Columns of the devices so far.
     columns: BTreeSet<String>,
-    /// Whether the row of a device could not be read.
+    /// Whether the row of a device was unreadable.
     is_row_lost: bool,
 }
 
 impl IostatReport {
-    /// A report that was not printed as text.
+    /// Creates a report that was not printed as text.
     pub fn new(when: Option<PrintedTime>, cpus: Option<TableRow>, devices: Vec<TableRow>) -> Self {
         Self { when, cpus, devices, ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl IostatReport {
         }
     }
 
-    /// Whether its amounts are those of a longer time than the interval, at its rates.
+    /// Returns true if its amounts belong to a longer time than the interval, at its rates.
     fn is_of_longer_time(&self, interval: ReportInterval) -> bool {
         const AMOUNTS: [(&str, &str); 6] = [
             ("kB_read/s", "kB_read"),
@@ -78,7 +78,7 @@ impl IostatReport {
             ("MB_read/s", "MB_read"),
             ("MB_wrtn/s", "MB_wrtn"),
         ];
-        /// Times of reports are whole seconds.
+        /// Tolerance: times of reports are whole seconds.
         const SLACK: f64 = 2.0;
         let is_longer = |row: &TableRow, (rate, amount): &(&str, &str)| {
             let times = row.get(rate).zip(row.get(amount)).filter(|(rate, _)| *rate >= 1.0);
@@ -98,16 +98,16 @@ impl IostatReport {
     }
 }
 
-/// The header of a device table.
+/// Header of a device table.
 #[derive(Clone, Copy, Default)]
 struct DeviceHeader {
-    /// How many fields of time, as added by a filter such as ts(1), precede it.
+    /// Number of time fields before it, as added by a filter such as ts(1).
     stamped: usize,
     /// Whether the device is the last column, as with -h and --pretty.
     device_last: bool,
 }
 
-/// The header of a device table on a line; its last words may stand on the next one.
+/// Parses the header of a device table on a line; its last words may be on the next line.
 fn device_header(line: &str, next: Option<&str>) -> Option<DeviceHeader> {
     let is_device = |name: &&str| ["Device:", "Device"].contains(name);
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -130,8 +130,8 @@ fn is_cpu_header(line: &str) -> bool {
     line.trim_start().starts_with("avg-cpu:") && is_header(line, CPU_COLUMNS, 4)
 }
 
-/// The line with which `-t` begins a report: `Time: 14:19:48`, a date and a time, or, where a filter put the time before
-/// each line, a time and a date.
+/// Parses the line with which `-t` begins a report: `Time: 14:19:48`, a date and a time, or a time and a date if a filter put
+/// the time before each line.
 fn time_line(line: &str) -> Option<PrintedTime> {
     let line = line.trim().trim_start_matches("Time:");
     // `2026-11-25T19:15:07+0000`, if S_TIME_FORMAT is ISO.
@@ -145,9 +145,9 @@ fn time_line(line: &str) -> Option<PrintedTime> {
     (fields.len() == taken).then_some(PrintedTime::new(date, time))
 }
 
-/// The header of a device table on the line `at` lines behind the next one.
+/// Returns the header of a device table on the line `at` lines after the next one.
 fn device_header_at(lines: &mut Lines<'_>, at: usize) -> Option<DeviceHeader> {
-    // Checked first, since it is asked of every line.
+    // Checked first, since every line is tested.
     let line = lines.peek(at).filter(|line| line.contains("Device") || line.contains("/s "))?.to_owned();
     device_header(&line, lines.peek(at + 1))
 }
@@ -195,7 +195,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         } else if reader.is_row_at(lines, 0) {
             reader.row(lines)?;
         } else if reader.is_damaged_header(&text) && reader.goes_on(lines) {
-            // The rows below it are those of another table.
+            // The rows below it belong to another table.
             reader.header = None;
             let refusal = lines.refuse("a header of device columns");
             lines.keep(Err::<(), _>(refusal))?;
@@ -216,7 +216,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Records the only report.
+/// Records the remaining reports.
 pub fn end(intervals: ReportIntervals<IostatReport>, context: &CaptureContext, run: &mut ToolRun) {
     for (report, interval) in intervals.finish(context, run) {
         report.record(run, interval);
@@ -232,7 +232,7 @@ struct ReportReader<'a> {
     header: Option<TableHeader>,
     layout: DeviceHeader,
     date: Option<jiff::civil::Date>,
-    /// The devices of which a row was read.
+    /// Devices with at least one row.
     devices: BTreeSet<String>,
 }
 
@@ -242,7 +242,7 @@ impl ReportReader<'_> {
             let report = std::mem::take(&mut self.open);
             let when = report.when.map(|when| (when, report.line));
             for (report, interval) in self.intervals.next(report, when, self.context, self.run) {
-                // iostat was started again, and the report before this one was lost.
+                // iostat was restarted, and the report before this one was lost.
                 if report.when.is_some() && report.is_of_longer_time(interval) {
                     self.run.lose_row(interval.to);
                 } else {
@@ -270,7 +270,8 @@ impl ReportReader<'_> {
         Ok(())
     }
 
-    /// A header with columns that the report already has begins the next one; with others it is its second part.
+    /// Takes a header. If the report already has one of its columns, the header begins the next report; otherwise it is the
+    /// second part of this one.
     fn header(&mut self, lines: &mut Lines<'_>, layout: DeviceHeader) {
         let line = lines.number();
         let header = if layout.stamped == 0 {
@@ -289,30 +290,30 @@ impl ReportReader<'_> {
         self.header = Some(header);
     }
 
-    /// Whether a line begins with a device of which there was a row.
+    /// Returns true if a line begins with a device that already had a row.
     fn is_known_device(&self, text: &str) -> bool {
         let first = text.split_whitespace().nth(self.layout.stamped);
         self.header.is_some() && first.is_some_and(|name| self.devices.contains(name))
     }
 
-    /// Whether a line has names of columns, but is no header.
+    /// Returns true if a line has names of columns but is not a header.
     fn is_damaged_header(&self, text: &str) -> bool {
         let is_name = |word: &str| word.contains("/s") || word.starts_with('%') || word.ends_with("_await");
         self.header.is_some() && text.split_whitespace().any(|word| is_device_column(word) && is_name(word))
     }
 
-    /// Whether its output goes on after the next line.
+    /// Returns true if the output continues after the next line.
     fn goes_on(&self, lines: &mut Lines<'_>) -> bool {
         let Some(at) = lines.peek_past_blanks(1).map(|(at, _)| at) else { return false };
         is_own_header(lines, at) || self.is_row_at(lines, at)
     }
 
-    /// Whether a row begins on the line `at` lines behind the next one.
+    /// Returns true if a row begins on the line `at` lines after the next one.
     fn is_row_at(&self, lines: &mut Lines<'_>, at: usize) -> bool {
         lines.peek(at).is_some_and(|text| self.is_row(text)) || self.is_broken_row_at(lines, at)
     }
 
-    /// Whether a row stands on several lines from there: one that a mail program broke, or, with -h of sysstat 9 to 11, one
+    /// Returns true if a row spans several lines from there: one that a mail program broke, or, with -h of sysstat 9 to 11, one
     /// with the name on a line of its own.
     fn is_broken_row_at(&self, lines: &mut Lines<'_>, at: usize) -> bool {
         let Some(header) = &self.header else { return false };
@@ -332,7 +333,7 @@ impl ReportReader<'_> {
         count == header.names.len() && next > at + 1 && !self.layout.device_last
     }
 
-    /// A device's name, and enough numbers not to be something else.
+    /// Returns true for a device's name followed by enough numbers to rule out anything else.
     fn is_row(&self, text: &str) -> bool {
         let Some(header) = &self.header else { return false };
         let fields: Vec<&str> = text.split_whitespace().skip(self.layout.stamped).collect();
@@ -356,8 +357,8 @@ impl ReportReader<'_> {
             return Ok(());
         };
         let seen = self.open.positions.get(row.label()).and_then(|at| self.open.devices.get(*at));
-        // Without headers between them, a device that comes again marks the next report. In this layout none is left out, so
-        // that it is the next table.
+        // Without headers between reports, a repeated device marks the next report. This layout never omits headers, so it is
+        // the next table.
         if seen.is_some_and(|first| first.has_any(&names)) {
             if self.layout.device_last {
                 self.header = None;

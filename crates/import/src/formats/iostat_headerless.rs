@@ -1,9 +1,9 @@
-//! Rows of `iostat -x` without their header, as grep leaves them. The columns are known if the numbers agree with each
-//! other in one layout only: sizes with bytes and requests, utilization with requests and service time.
+//! Rows of `iostat -x` without their header, as grep leaves them. The columns are known if the numbers are consistent in one
+//! layout only: sizes with bytes and requests, utilization with requests and service time.
 
 use crate::prelude::*;
 
-/// The layouts of sysstat 4 to 12.
+/// Layouts of sysstat 4 to 12.
 const LAYOUTS: [&[&str]; 8] = [
     &["rrqm/s", "wrqm/s", "r/s", "w/s", "rsec/s", "wsec/s", "avgrq-sz", "avgqu-sz", "await", "svctm", "%util"],
     &["rrqm/s", "wrqm/s", "r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "avgqu-sz", "await", "svctm", "%util"],
@@ -33,13 +33,13 @@ const LAYOUTS: [&[&str]; 8] = [
     ],
 ];
 const MOST_ROWS: usize = 40;
-/// Rows with fewer requests per second are rounded too much to decide anything.
+/// Minimum number of requests per second: rows with fewer are rounded too much to decide anything.
 const ENOUGH: f64 = 10.0;
 /// Half of the last printed digit.
 const ROUNDING: f64 = 0.005;
 const SLACK: f64 = 0.01;
 
-/// The columns of the rows that come next, if there is no doubt.
+/// Returns the columns of the next rows, if they are certain.
 pub fn columns(lines: &mut Lines<'_>) -> Option<&'static [&'static str]> {
     let first = numbers(lines.peek(0)?)?;
     let mut fitting: Vec<&[&str]> = LAYOUTS.into_iter().filter(|names| names.len() == first.len()).collect();
@@ -58,7 +58,7 @@ pub fn columns(lines: &mut Lines<'_>) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The numbers after a device's name.
+/// Returns the numbers after a device's name.
 fn numbers(line: &str) -> Option<Vec<f64>> {
     let mut fields = line.split_whitespace();
     let device = fields.next()?.starts_with(|c: char| c.is_ascii_lowercase() || c == '/');
@@ -66,7 +66,7 @@ fn numbers(line: &str) -> Option<Vec<f64>> {
     numbers.filter(|all| device && LAYOUTS.iter().any(|names| names.len() == all.len()))
 }
 
-/// Whether the numbers of a row agree in a layout; `None` if they are too small to decide.
+/// Returns true if the numbers of a row are consistent in a layout, or `None` if they are too small to decide.
 fn agrees(names: &[&str], numbers: &[f64]) -> Option<bool> {
     let get = |name: &str| Some(numbers[names.iter().position(|n| *n == name)?]);
     let (reads, writes) = (get("r/s")?, get("w/s")?);
@@ -83,7 +83,7 @@ fn agrees(names: &[&str], numbers: &[f64]) -> Option<bool> {
     checks.into_iter().flatten().reduce(|a, b| a && b)
 }
 
-/// Whether a number is the product of two others, all rounded as printed.
+/// Returns true if a number is the product of two others, all rounded as printed.
 fn is_product(product: f64, a: f64, b: f64) -> bool {
     (product - a * b).abs() <= SLACK * product + ROUNDING * (1.0 + a + b)
 }

@@ -1,4 +1,4 @@
-//! iotop(8) -b: which process or thread reads and writes, and how long it waits for it.
+//! iotop(8) -b: reads and writes of each process or thread, and the time it waits for them.
 
 use super::task_table::record_guest;
 use crate::prelude::*;
@@ -18,18 +18,18 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The words of a header, as far as all versions agree.
+/// Words of a header on which all versions agree.
 const HEADER: [&str; 7] = ["PRIO", "USER", "DISK", "READ", "DISK", "WRITE", "SWAPIN"];
-/// The unit that stands for a value the kernel does not account for.
+/// Unit printed for a value that the kernel does not account for.
 const UNAVAILABLE: &str = "?unavailable?";
 
-/// `Total DISK READ:         0.00 B/s | Total DISK WRITE:       484.81 K/s`, after a time with -t.
+/// Returns true for `Total DISK READ:         0.00 B/s | Total DISK WRITE:       484.81 K/s`, after a time with -t.
 fn is_total(line: &str) -> bool {
     let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':' || c == ' ');
     ["Total DISK READ", "Actual DISK READ", "Current DISK READ"].iter().any(|start| line.starts_with(start))
 }
 
-/// `  TID  PRIO  USER     DISK READ  DISK WRITE  SWAPIN      IO    COMMAND`; iotop-c prints `IO>`.
+/// Returns true for `  TID  PRIO  USER     DISK READ  DISK WRITE  SWAPIN      IO    COMMAND`; iotop-c prints `IO>`.
 fn is_header(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| *word == "TIME");
     words.next().is_some_and(|first| ["TID", "PID"].contains(&first))
@@ -45,7 +45,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 #[derive(Default)]
 struct IotopReport {
     has_header: bool,
-    /// The time with which -t begins each line.
+    /// Time at the start of each line with -t, and its line.
     time: Option<(f64, u32)>,
     rows: Vec<IotopRow>,
     is_row_lost: bool,
@@ -56,12 +56,12 @@ struct IotopRow {
     pid: u32,
     read: f64,
     write: f64,
-    /// Share of the time it waited for storage.
+    /// Share of the time that it waited for storage.
     waited: Option<f64>,
     command: String,
 }
 
-/// ` 3528 be/4 root        0.00 B/s  484.81 K/s  0.00 % 12.50 % mysqld --daemonize`
+/// Parses ` 3528 be/4 root        0.00 B/s  484.81 K/s  0.00 % 12.50 % mysqld --daemonize`.
 fn row(line: u32, text: &str) -> Option<IotopRow> {
     let mut words = text.split_whitespace().peekable();
     let _time = words.next_if(|word| clock::time_of_day(&[*word]).is_some());
@@ -75,7 +75,7 @@ fn row(line: u32, text: &str) -> Option<IotopRow> {
         percent => number(percent).filter(|_| words.next() == Some("%")).map(|percent| percent / 100.0),
     };
     let swapped = share();
-    // Where delays are not accounted for, one word stands for both shares.
+    // Without delay accounting, one word stands for both shares.
     let waited = swapped.and_then(|_| share());
     let command = words.collect::<Vec<_>>().join(" ");
     // Another row may have been joined to it.
@@ -85,7 +85,7 @@ fn row(line: u32, text: &str) -> Option<IotopRow> {
     Some(IotopRow { line, pid, read, write, waited, command })
 }
 
-/// `484.81 K/s`, in units of 1024.
+/// Parses `484.81 K/s`, in units of 1024.
 fn bytes(value: &str, unit: &str) -> Option<f64> {
     scaled(&format!("{value}{}", unit.strip_suffix("/s")?.trim_end_matches('B')), KIB, 1.0)
 }
@@ -118,7 +118,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             refused = lines.refused();
             open.get_or_insert_default().is_row_lost = true;
         }
-        // A report begins with its totals, or where those were cut off, with its header.
+        // A report begins with its totals or, if those were cut off, with its header.
         let is_sum = line.text.contains("Total DISK READ");
         let header = is_header(&line.text);
         if is_sum || (header && open.as_ref().is_none_or(|report| report.has_header)) {

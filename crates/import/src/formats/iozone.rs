@@ -1,4 +1,4 @@
-//! iozone as text: rates by kind of work, file size and record size; of its throughput mode, by kind of work.
+//! iozone as text: rates by kind of work, file size and record size; in its throughput mode, by kind of work.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
@@ -18,9 +18,9 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The most lines above the table: the program's version, its authors, the command line and the settings.
+/// Maximum number of lines above the table: the program's version, its authors, the command line and the settings.
 const MOST_ABOVE: usize = 60;
-/// The kinds of work in the order of the columns, after the sizes of file and record.
+/// Kinds of work in the order of the columns, after the sizes of file and record.
 const KINDS: [&str; 13] = [
     "write",
     "rewrite",
@@ -36,19 +36,20 @@ const KINDS: [&str; 13] = [
     "fread",
     "freread",
 ];
-/// What the lines of a total begin with.
+/// Beginnings of the lines of a total.
 const TOTAL_LINES: [&str; 7] =
     ["Children see", "Parent sees", "Min ", "Max ", "Avg ", "CPU Utilization", "CPU utilization"];
-/// How far the end of a number may be from the end of its heading.
+/// Maximum distance between the end of a number and the end of its heading.
 const SLACK: usize = 2;
 
-/// `     kB  reclen    write  rewrite ...`
+/// Returns true for `     kB  reclen    write  rewrite ...`.
 fn is_header(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.next().is_some_and(|w| w.eq_ignore_ascii_case("kb")) && words.next() == Some("reclen")
 }
 
-/// `Children see throughput for 12 initial writers  = 4732581.09 kB/sec`: the kind of work and the bytes a second of all of them.
+/// Returns the kind of work and the bytes per second of all processes: `Children see throughput for 12 initial writers  =
+/// 4732581.09 kB/sec`.
 fn total(line: &str) -> Option<(&str, f64)> {
     let (kind, rate) = line.trim().strip_prefix("Children see throughput for")?.split_once('=')?;
     let rate = rate.trim();
@@ -56,7 +57,7 @@ fn total(line: &str) -> Option<(&str, f64)> {
     Some((kind.trim(), number(rate.trim())? * KIB))
 }
 
-/// The totals over all processes.
+/// Reads the totals over all processes.
 fn totals(lines: &mut Lines<'_>, run: &mut ToolRun) {
     let is_own = |text: &str| TOTAL_LINES.iter().any(|beginning| text.trim_start().starts_with(beginning));
     while let Some(line) = lines.take_past_blanks_if(is_own) {
@@ -129,7 +130,7 @@ fn ends(line: &str) -> Vec<usize> {
     words.map(|word| word.as_ptr() as usize - line.as_ptr() as usize + word.len()).collect()
 }
 
-/// The numbers of a row by column. Columns of tests that were not run are blank, so that the position of a number decides
+/// Returns the numbers of a row by column. Columns of tests that were not run are blank, so the position of a number decides
 /// its column.
 fn values(row: &str, headings: &[usize]) -> Option<Vec<Option<f64>>> {
     let mut values = vec![None; KINDS.len() + 2];

@@ -1,4 +1,4 @@
-//! ip(8) of iproute2: `ip link` and `ip addr`, with `-s` the counts of each interface since boot.
+//! ip(8) of iproute2: `ip link` and `ip addr`; with `-s`, the counters of each interface since boot.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Interface, Link};
@@ -16,15 +16,15 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The columns of /proc/net/dev, which adds some of these up (`dev_seq_printf_stats`, net/core/net-procfs.c). What the card
-/// missed is told apart from what was dropped for want of a receiver: its ring was full.
+/// Columns of /proc/net/dev, which adds up some of these (`dev_seq_printf_stats`, net/core/net-procfs.c). Packets that the card
+/// missed because its ring was full are kept apart from packets dropped without a receiver.
 const INTERFACE: MetricColumns<Interface> = columns![
     "RX bytes" => rx_bytes, "RX packets" => rx_packets, "RX errors" => rx_errors, "RX dropped" => rx_dropped,
     RING_FULL => rx_fifo, "RX damaged" => rx_frame, "RX mcast" => rx_multicast,
     "TX bytes" => tx_bytes, "TX packets" => tx_packets, "TX errors" => tx_errors, "TX dropped" => tx_dropped,
     "TX fifo" => tx_fifo, "TX collsns" => tx_collisions, "TX failed" => tx_carrier,
 ];
-/// What the card could not store: `fifo` and `missed`, as far as this layout has them.
+/// Packets that the card could not store: `fifo` and `missed`, as far as this layout has them.
 const RING_FULL: &str = "RX ring full";
 /// Sums that are known only if all their parts are.
 const SUMS: [(&str, [&str; 4]); 2] = [
@@ -32,7 +32,7 @@ const SUMS: [(&str, [&str; 4]); 2] = [
     ("TX failed", ["TX carrier", "TX aborted", "TX window", "TX heartbt"]),
 ];
 
-/// The name in `4: veth0@if3: <BROADCAST,MULTICAST,UP> mtu 1500 ...`
+/// Returns the name in `4: veth0@if3: <BROADCAST,MULTICAST,UP> mtu 1500 ...`
 fn title(line: &str) -> Option<&str> {
     let (number, rest) = line.split_once(": ")?;
     let (name, rest) = rest.split_once(": <")?;
@@ -42,7 +42,7 @@ fn title(line: &str) -> Option<&str> {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
-    // An interface again belongs to the next reading.
+    // A repeated interface belongs to the next reading.
     while let Some(line) = lines.take_if(|text| title(text).is_some_and(|name| !seen.iter().any(|s| s == name))) {
         let Some(name) = title(&line.text) else { break };
         seen.push(name.to_owned());
@@ -59,7 +59,7 @@ fn link(row: &mut Link, text: &str) {
     let mut words = text.split_whitespace().collect::<Vec<_>>().into_iter();
     while let Some(word) = words.next() {
         match word {
-            // At the end of a line that was cut, the number may be cut, too.
+            // At the end of a line that was cut, the number may be cut too.
             "mtu" => row.mtu = words.next().and_then(|w| w.parse::<f64>().ok()).filter(|_| words.len() > 0).into(),
             "qlen" => row.tx_queue_length = words.next().and_then(|w| w.parse::<f64>().ok()).into(),
             "state" => {
@@ -103,7 +103,7 @@ fn details(lines: &mut Lines<'_>, run: &mut ToolRun, name: &str) -> ReadResult {
     Ok(())
 }
 
-/// The counts below a line of names: as many as there are names.
+/// Reads the counters below a line of names; there must be as many as names.
 fn columns(lines: &mut Lines<'_>, direction: &str, names: &[&str], counts: &mut Vec<(String, f64)>) -> ReadResult {
     let values: Option<Vec<u64>> = lines.peek(0).and_then(|l| l.split_whitespace().map(|w| w.parse().ok()).collect());
     let Some(values) = values.filter(|values| values.len() == names.len()) else {

@@ -25,7 +25,7 @@ enum IpcsTable {
     Queues,
 }
 
-/// `------ Shared Memory Segments --------`
+/// Parses `------ Shared Memory Segments --------`.
 fn table(line: &str) -> Option<IpcsTable> {
     let title = line.trim();
     match title.starts_with("---").then(|| title.trim_matches(['-', ' ']))? {
@@ -36,14 +36,14 @@ fn table(line: &str) -> Option<IpcsTable> {
     }
 }
 
-/// What `ipcs -u` sums up: `------ Shared Memory Status --------`.
+/// Returns true for a title of `ipcs -u`: `------ Shared Memory Status --------`.
 fn is_status(line: &str) -> bool {
     let title = line.trim();
     let title = if title.starts_with("---") { title.trim_matches(['-', ' ']) } else { "" };
     ["Shared Memory Status", "Semaphore Status", "Messages Status", "Messages: Status"].contains(&title)
 }
 
-/// The number behind a name: `segments allocated 3`, `used arrays = 1`.
+/// Returns the number after a name: `segments allocated 3`, `used arrays = 1`.
 fn named_number(text: &str, name: &str) -> Option<f64> {
     number(text.trim().strip_prefix(name)?.trim_start_matches([' ', '=']).trim_end())
 }
@@ -91,9 +91,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The bytes of each segment, the semaphores of each array.
+/// Returns the bytes of each segment, or the semaphores of each array.
 fn amounts(lines: &mut Lines<'_>, kind: IpcsTable) -> Result<Vec<f64>, Refusal> {
-    // Where the amount stands, and how many columns a row has; segments may have a state.
+    // Column of the amount, and number of columns of a row; segments may have a state.
     let (column, columns) = match kind {
         IpcsTable::Memory => (4, 6..=7),
         IpcsTable::Semaphores => (4, 5..=5),

@@ -1,4 +1,4 @@
-//! iperf 2 as text: a stream, its rate, its socket buffer, its segment size.
+//! iperf 2 as text: the rate of a stream, its socket buffer and its segment size.
 
 use crate::command::CommandLine;
 use crate::lines::TextLine;
@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
 const RULER: &str = "------------";
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    // iperf 3 says "Server listening on 5201".
+    // iperf 3 prints "Server listening on 5201".
     const TITLES: [&str; 3] = ["Client connecting to ", "Server listening on TCP", "Server listening on UDP"];
     if lines.next_is(is_lone_result) {
         return true;
@@ -29,13 +29,14 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     lines.peek(ruler).is_some_and(|line| TITLES.iter().any(|title| line.starts_with(title)))
 }
 
-/// `[  3]  0.0-10.0 sec  112 MBytes  94.1 Mbits/sec` without what stands above it. iperf 3 puts two spaces before the unit of time.
+/// Returns true for `[  3]  0.0-10.0 sec  112 MBytes  94.1 Mbits/sec` without the lines above it. iperf 3 puts two spaces
+/// before the unit of time.
 fn is_lone_result(line: &str) -> bool {
     let interval = line.split_once(" sec ").map(|(before, _)| before.ends_with(|c: char| c.is_ascii_digit()));
     line.starts_with('[') && interval == Some(true) && line.ends_with("bits/sec") && IperfResult::of(line).is_some()
 }
 
-/// What a client or server prints above and below its results.
+/// Output of a client or server above and below its results.
 struct Section {
     peer: String,
     protocol: Option<&'static str>,
@@ -53,7 +54,7 @@ impl Default for Section {
 }
 
 impl Section {
-    /// The section that a title begins.
+    /// Returns the section that begins with a title.
     fn titled(text: &str) -> Option<Self> {
         let of_client = text.strip_prefix("Client connecting to ");
         let is_title = of_client.is_some() || text.starts_with("Server listening");
@@ -112,7 +113,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.peek_whole(&mut wrap, FORMAT.name, is_own).filter(|(_, line)| is_own(&line.text))
     {
         lines.skip(count);
-        // The title of a client or server begins what is printed of it.
+        // The title of a client or server begins its output.
         if let Some(titled) = Section::titled(&line.text) {
             section.record(command, run);
             section = titled;
@@ -130,7 +131,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The options of a run that decide what it measures: those on the command line, where that is known, and what is printed.
+/// Returns the options of a run that decide what is measured, from the command line if that is known, and from the output.
 pub fn options_of(command: Option<&CommandLine>, protocol: Option<&str>, streams: usize) -> RunOptions {
     let of = |letter, long| command.and_then(|command| value(command, letter, long));
     let given = |letter, long, yes: &'static str, no: &'static str| {
@@ -183,7 +184,7 @@ impl IperfResult {
     }
 }
 
-/// `900 MBytes`, `955 Mbits/sec`, `27.5 KByte`: an amount in this unit with a prefix.
+/// Parses an amount in this unit with a prefix: `900 MBytes`, `955 Mbits/sec`, `27.5 KByte`.
 fn amount(words: &[&str], step: f64, unit: &str) -> Option<f64> {
     let prefix = words.get(1)?.strip_suffix(unit)?;
     scaled(&format!("{}{prefix}", words[0]), step, 1.0)

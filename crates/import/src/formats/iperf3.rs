@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The peer in `Connecting to host 10.0.0.1, port 5201`; a server names it later.
+/// Returns the peer in `Connecting to host 10.0.0.1, port 5201`; a server names it later.
 fn peer_of(line: &str) -> Option<&str> {
     if let Some(rest) = line.strip_prefix("Connecting to host ") {
         return rest.split_once(", port ").map(|(host, _)| host);
@@ -33,12 +33,13 @@ fn peer_of(line: &str) -> Option<&str> {
     port.starts_with(|c: char| c.is_ascii_digit()).then_some("a client")
 }
 
-/// `[ ID] Interval           Transfer     Bitrate         Retr  Cwnd`; iperf 2 has `Bandwidth` instead, and no more columns.
+/// Returns true for `[ ID] Interval           Transfer     Bitrate         Retr  Cwnd`; iperf 2 has `Bandwidth` instead, and no
+/// more columns.
 fn is_heading(line: &str) -> bool {
     line.starts_with("[ ID] Interval") && (line.contains("Bitrate") || line.contains("Retr"))
 }
 
-/// The peer in `[  5] local 10.0.0.1 port 41288 connected to 10.0.0.2 port 5201`; iperf 2 says `connected with`.
+/// Returns the peer in `[  5] local 10.0.0.1 port 41288 connected to 10.0.0.2 port 5201`; iperf 2 prints `connected with`.
 fn connection(line: &str) -> Option<&str> {
     let (local, peer) = line.strip_prefix('[')?.split_once(" connected to")?;
     local
@@ -46,14 +47,14 @@ fn connection(line: &str) -> Option<&str> {
         .then(|| peer.trim().split(' ').next().filter(|p| !p.is_empty()).unwrap_or("another host"))
 }
 
-/// Whether a line after the first belongs to iperf3. The kernel's log has lines in brackets, too.
+/// Returns true if a line after the first belongs to iperf3. The kernel's log also has lines in brackets.
 fn is_own(text: &str) -> bool {
     let stream = ["[ ID]", " local ", "SUM", "sec "].iter().any(|part| text.contains(part));
     let own = text.starts_with(['[', '-']) || text.trim().is_empty() || text.starts_with("Accepted connection");
     own && (stream || !text.starts_with("[ ") || !text.contains(']'))
 }
 
-/// The protocol, by the columns: those of UDP are `Total Datagrams`, or `Jitter` and `Lost/Total Datagrams`.
+/// Returns the protocol that the columns show: UDP has `Total Datagrams`, or `Jitter` and `Lost/Total Datagrams`.
 fn protocol_of(text: &str) -> Option<&'static str> {
     text.starts_with("[ ID]").then(|| if text.contains("Datagrams") { "UDP" } else { "TCP" })
 }
@@ -66,7 +67,7 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
     let mut peer = peer_of(first).or_else(|| connection(first)).unwrap_or("another host").to_owned();
     let mut totals: Vec<StreamTotal> = Vec::new();
     let mut intervals = Intervals::default();
-    // Above totals stands how often segments were sent again, but no window.
+    // The heading of totals has the count of retransmitted segments, but no window.
     let heads_totals = |text: &str| text.contains("Retr") && !text.contains("Cwnd");
     let mut are_totals = is_heading(first) && heads_totals(first);
     lines.skip(1);
@@ -97,11 +98,11 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
         row.options = options_of(command, protocol, streams).state();
     }
     let totals = [whole(&totals, "receiver"), whole(&totals, "sender")];
-    // What arrived counts; a sender that was interrupted knows only what it sent.
+    // Received data counts; a sender that was interrupted knows only what it sent.
     if let Some(StreamTotal { line, result, .. }) = totals.into_iter().flatten().next() {
         let row = result.record(run, line, FORMAT.name, &peer);
         let window = command.and_then(|command| value(command, 'w', "window")).and_then(size);
-        // Datagrams wait for no acknowledgement; of several streams, each has a buffer.
+        // Datagrams do not wait for acknowledgements; with several streams, each has a buffer.
         let window = window.filter(|_| protocol != Some("UDP") && streams <= 1);
         row.window = window.and_then(|bytes| number(&bytes)).into();
         row.options = options_of(command, protocol, streams).state();
@@ -109,7 +110,7 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
     Ok(())
 }
 
-/// What was sent or received in all, by one stream or as the sum of all.
+/// Data sent or received in total, by one stream or as the sum of all.
 #[derive(Clone, Copy)]
 struct StreamTotal {
     line: u32,
@@ -118,14 +119,14 @@ struct StreamTotal {
     result: IperfResult,
 }
 
-/// The total of one end: of several streams the sum, if it was printed.
+/// Returns the total of one end: with several streams the sum, if it was printed.
 fn whole(totals: &[StreamTotal], end: &str) -> Option<StreamTotal> {
     let own: Vec<&StreamTotal> = totals.iter().filter(|total| total.end == end).collect();
     let sum = own.iter().find(|total| total.is_sum);
     sum.or(own.first().filter(|_| own.len() == 1)).map(|total| **total)
 }
 
-/// The stream, the beginning and the numbers of one interval, in which nothing may have passed.
+/// Returns the stream, the beginning and the numbers of one interval, in which no data may have been transferred.
 fn interval(text: &str) -> Option<(&str, f64, IperfResult)> {
     let (stream, rest) = text.strip_prefix('[')?.split_once(']')?;
     let words: Vec<&str> = rest.split_whitespace().collect();
@@ -139,21 +140,21 @@ fn interval(text: &str) -> Option<(&str, f64, IperfResult)> {
     (seconds > 0.0).then_some((stream, from, IperfResult { bytes: 0.0, seconds, rate: 0.0 }))
 }
 
-/// The intervals of a test whose end is missing.
+/// Intervals of a test whose end is missing.
 #[derive(Default)]
 struct Intervals {
-    /// By stream; `SUM` is the sum of all.
+    /// Intervals by stream; `SUM` is the sum of all.
     streams: BTreeMap<String, StreamIntervals>,
 }
 
 struct StreamIntervals {
-    /// The line of the first one.
+    /// Line of the first interval.
     line: u32,
     bytes: f64,
     seconds: f64,
-    /// When the last one ended.
+    /// End of the last interval.
     end: f64,
-    /// Whether one in between is missing.
+    /// Whether an interval in between is missing.
     has_gap: bool,
 }
 
@@ -166,7 +167,7 @@ impl Intervals {
             end: from,
             has_gap: false,
         });
-        // A total whose last word was wrapped begins where the first one did.
+        // A total whose last word was wrapped begins at the same time as the first interval.
         if from < sum.end - 0.05 {
             return;
         }
@@ -176,7 +177,7 @@ impl Intervals {
         sum.end = from + result.seconds;
     }
 
-    /// Of several streams the sum; without it some could be missing.
+    /// Returns the mean over all intervals: of the sum with several streams, since without it some could be missing.
     fn mean(&self) -> Option<(u32, IperfResult)> {
         let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
         let StreamIntervals { line, bytes, seconds, has_gap, .. } = *self.streams.get("SUM").or(only)?;
@@ -292,7 +293,7 @@ mod tests {
             (row.what.get(), row.bytes.get(), row.rate.get()),
             (Some("10.0.0.2"), Some(204_800.0), Some(102_400.0))
         );
-        // With a total, it alone counts.
+        // If there is a total, it alone counts.
         assert_eq!(window_of(&fixture("iperf3-client.txt")).newest::<Transfer>().len(), 1);
     }
 

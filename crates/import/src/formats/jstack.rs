@@ -1,4 +1,4 @@
-//! jstack(1): the stacks of a Java program's threads, and the locks (monitors) that they wait for (HotSpot: vframe.cpp,
+//! jstack(1): stacks of a Java program's threads, and the locks (monitors) that they wait for (HotSpot: vframe.cpp,
 //! javaVFrame::print_lock_info_on).
 
 use crate::lines::TextLine;
@@ -24,20 +24,21 @@ pub const FORMAT: Format = Format {
 const TITLE: &str = "Full thread dump";
 const STATE: &str = "java.lang.Thread.State:";
 
-/// `"http-nio-8080-exec-57" #212 daemon prio=5 os_prio=0 tid=0x00007f8a nid=0x1bbf runnable [0x00007f89]`
+/// Returns true for `"http-nio-8080-exec-57" #212 daemon prio=5 os_prio=0 tid=0x00007f8a nid=0x1bbf runnable [0x00007f89]`.
 fn is_thread(line: &str) -> bool {
     line.starts_with('"') && (line.contains(" prio=") || line.contains(" tid=0x") || line.contains(" nid="))
 }
 
-/// A lock that a thread waits for or holds, by its address and class.
+/// Lock that a thread waits for or holds, by its address and class.
 struct Lock<'t> {
-    /// How many threads the line stands for, where such lines were counted.
+    /// Number of threads that the line stands for, if such lines were counted.
     counted: Option<f64>,
     address: &'t str,
     class: &'t str,
 }
 
-/// `\t- waiting to lock <0x00000005c8a1f0e8> (a com.acme.session.SessionRegistry)`, behind a number where such lines were counted.
+/// Parses `\t- waiting to lock <0x00000005c8a1f0e8> (a com.acme.session.SessionRegistry)`, after a number if such lines were
+/// counted.
 fn lock<'t>(line: &'t str, what: &str) -> Option<Lock<'t>> {
     let (before, rest) = line.split_once(what)?;
     let counted = match before.trim() {
@@ -52,7 +53,7 @@ fn waited_for(line: &str) -> Option<Lock<'_>> {
     lock(line, "- waiting to lock <")
 }
 
-/// Whether a line belongs to a dump.
+/// Returns true if a line belongs to a dump.
 fn is_own(line: &str) -> bool {
     const BEGINNINGS: [&str; 9] = [
         TITLE,
@@ -69,7 +70,7 @@ fn is_own(line: &str) -> bool {
     is_thread(line) || waited_for(line).is_some() || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }
 
-/// What is known of a lock.
+/// Information about a lock.
 #[derive(Default)]
 struct Seen {
     class: String,
@@ -82,14 +83,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut locks: BTreeMap<String, Seen> = BTreeMap::new();
     let mut thread = None;
     let mut place: Option<String> = None;
-    // A thread in Object.wait() has given back what it is said to have locked.
+    // A thread in Object.wait() has released the lock that its stack shows as locked.
     let mut given_back: Option<String> = None;
-    // What is listed below that has been listed before.
+    // Everything listed below was already listed before.
     let mut is_deadlock = false;
     let mut is_begun = false;
     while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(|text| {
         is_deadlock |= text.starts_with("Found ") && text.contains("Java-level deadlock");
-        // The next dump is a reading of its own.
+        // The next dump is a separate reading.
         let is_another = is_begun && text.starts_with(TITLE);
         (is_own(text) || is_deadlock) && !is_command(text) && !is_another
     }) {
@@ -107,7 +108,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             let seen = locks.entry(lock.address.to_owned()).or_default();
             seen.class = lock.class.to_owned();
             seen.line = at;
-            // Lines that were counted are of one dump each.
+            // Each counted line belongs to a separate dump.
             seen.waiters = lock.counted.map_or(seen.waiters + 1.0, |counted| seen.waiters.max(counted));
         } else if let Some(lock) = lock(&text, "- waiting on <") {
             given_back = Some(lock.address.to_owned());
@@ -120,7 +121,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     for seen in locks.into_values().filter(|seen| seen.waiters > 0.0) {
         let row = run.row::<Monitor>(0.0, seen.line, seen.class.as_str().into());
-        // Of several locks of a class, the one that most wait for.
+        // If several locks have the same class, the one with the most waiters is used.
         if row.waiters.get().is_some_and(|waiters| waiters >= seen.waiters) {
             continue;
         }

@@ -1,5 +1,5 @@
 //! Files of /proc and /sys that were printed with their names: by grep, head and tail, by cat at a prompt, or by a loop that
-//! prints the name first. They are collected, and read by the readers of the live kernel as those of an archive are.
+//! prints the name first. They are collected for the readers of the live kernel, like the files of an archive.
 
 use crate::command::CommandLine;
 use crate::context::Banner;
@@ -22,11 +22,11 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The programs that print files as they are.
+/// Programs that print files unchanged.
 const PRINTERS: [&str; 5] = ["cat", "head", "tail", "more", "less"];
-/// Each protocol has two lines of its own in these: names and counts.
+/// Files in which each protocol has two lines of its own: names and counts.
 const COUNTERS: [&str; 2] = ["/proc/net/snmp", "/proc/net/netstat"];
-/// What a program or shell says instead of a file's content.
+/// Messages that a program or shell prints instead of a file's content.
 const ERRORS: [&str; 6] = [
     "No such file or directory",
     "Permission denied",
@@ -35,23 +35,23 @@ const ERRORS: [&str; 6] = [
     "Input/output error",
     "Operation not permitted",
 ];
-/// The most lines of one file: no reader needs more.
+/// Maximum number of lines of one file: no reader needs more.
 const MOST_LINES: usize = 50_000;
 
-/// Which files the output of a command consists of.
+/// Files whose contents a command prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrintedFiles {
-    /// The contents of these, one after the other.
+    /// The contents of these files, one after the other.
     Of(Vec<String>),
-    /// Those of several files whose names the shell filled in.
+    /// The contents of several files whose names the shell expanded.
     Unnamed,
     /// Files below this folder, printed with their names.
     Below(String),
 }
 
 impl PrintedFiles {
-    /// Of a command that does nothing but print files of /proc and /sys without their names.
-    /// Names that begin at no root are of files in `folder`.
+    /// Returns the files of a command that only prints files of /proc and /sys without their names. Relative names are files in
+    /// `folder`.
     pub fn of(command: &CommandLine, folder: Option<&str>) -> Option<Self> {
         let program = command.program();
         let selects = command.is_selection();
@@ -68,7 +68,7 @@ impl PrintedFiles {
         }
         let operands = operands.into_iter().filter_map(|word| absolute(word, folder)).flat_map(expanded);
         let operands: Vec<String> = operands.collect();
-        // Of files of other kinds the readers need every line.
+        // For files of other kinds, the readers need every line.
         let has_lone_lines = |path: &String| {
             path.starts_with("/sys/fs/cgroup/")
                 || path.starts_with("/proc/pressure/")
@@ -78,7 +78,7 @@ impl PrintedFiles {
         if !(command.is_plain() || (command.is_filtered() && may_lack_lines)) || (selects && !may_lack_lines) {
             return None;
         }
-        // head and tail print the names of several.
+        // head and tail print the names of several files.
         if operands.len() > 1 && ["head", "tail"].contains(&program) {
             return None;
         }
@@ -91,7 +91,7 @@ impl PrintedFiles {
         Some(paths.map_or(Self::Unnamed, Self::Of))
     }
 
-    /// Adds the files that are printed directly after these; returns them if the names of some are not known.
+    /// Adds the files that are printed directly after these. Returns them if some names are unknown.
     pub fn append(&mut self, more: Self) -> Option<Self> {
         match (self, more) {
             (Self::Of(paths), Self::Of(more)) => {
@@ -102,7 +102,8 @@ impl PrintedFiles {
         }
     }
 
-    /// Whether the next line may be the first of these. Of several commands on a line, others print, too.
+    /// Returns true if the next line may be the first of these files. With several commands on a line, other output may come
+    /// first.
     pub fn begin_next(&self, lines: &mut Lines<'_>) -> bool {
         let known = match self {
             Self::Of(paths) => {
@@ -114,14 +115,14 @@ impl PrintedFiles {
             || (lines.next_is(is_content) && !another_output_starts(lines, FORMAT.name))
     }
 
-    /// Whether it is one file that another format may read.
+    /// Returns true if it is one file that another format may read.
     pub fn is_of_proc(&self) -> bool {
         matches!(self, Self::Of(paths) if matches!(&paths[..], [path] if path.starts_with("/proc/") && !is_one_line(path)))
     }
 }
 
-/// Expands `/proc/pressure/{cpu,io}` as a shell does, and `/proc/pressure/*`, whose files are the same on every machine. Other
-/// patterns stay as they are.
+/// Expands `/proc/pressure/{cpu,io}` as a shell does, and `/proc/pressure/*`, whose files are the same on every machine. Leaves
+/// other patterns unchanged.
 fn expanded(name: String) -> Vec<String> {
     if name == "/proc/pressure/*" {
         return ["cpu", "io", "irq", "memory"].map(|file| format!("/proc/pressure/{file}")).to_vec();
@@ -136,7 +137,7 @@ fn expanded(name: String) -> Vec<String> {
     braces().unwrap_or_else(|| vec![name.clone()])
 }
 
-/// A name as a path from the root on, if it is one or `folder` is known.
+/// Converts a name to an absolute path, unless it is relative and `folder` is unknown.
 fn absolute(name: &str, folder: Option<&str>) -> Option<String> {
     if name.starts_with('/') {
         return Some(name.to_owned());
@@ -144,7 +145,8 @@ fn absolute(name: &str, folder: Option<&str>) -> Option<String> {
     folder.map(|folder| format!("{}/{}", folder.trim_end_matches('/'), name.trim_start_matches("./")))
 }
 
-/// The folder below /proc or /sys in which a command at a prompt leaves the shell: that of the prompt, unless the command is cd.
+/// Returns the folder below /proc or /sys in which a command at a prompt leaves the shell: that of the prompt, unless the
+/// command is cd.
 pub fn folder_after(line: &str, before: Option<&str>) -> Option<String> {
     const ROOTS: [&str; 2] = ["/sys/", "/proc/"];
     let parts = ["# ", "$ "].iter().filter_map(|end| line.split_once(end)).min_by_key(|(prompt, _)| prompt.len());
@@ -153,31 +155,31 @@ pub fn folder_after(line: &str, before: Option<&str>) -> Option<String> {
     let shown = shown.and_then(|path| path.split([']', ' ', '#', '$', '>']).next());
     let mut now = shown.or(before).map(str::to_owned);
     for target in command.split([';', '&']).filter_map(|part| part.trim().strip_prefix("cd ")) {
-        // Its names are plain: no `..`, no variables.
+        // The names in it are plain: no `..`, no variables.
         let is_plain = |path: &String| file_path(&format!("{}/x", path.trim_end_matches('/'))).is_some();
         now = absolute(target.trim(), now.as_deref()).filter(is_plain);
     }
     now
 }
 
-/// `==> memory.max <==`
+/// Returns the name in `==> memory.max <==`.
 fn relative_heading(text: &str) -> Option<&str> {
     text.strip_prefix("==> ")?.strip_suffix(" <==").filter(|name| !name.starts_with('/'))
 }
 
-/// `memory.max:max`, as grep prints it.
+/// Splits `memory.max:max`, as grep prints it.
 fn relative_line(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once(':')?;
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
     (is_name && !name.starts_with('/') && !value.is_empty() && !value.starts_with(' ')).then_some((name, value))
 }
 
-/// Whether a line names a file by its path below the folder in which the last command was given.
+/// Returns true if a line names a file by its path below the folder of the last command.
 pub fn is_relative(text: &str, context: &CaptureContext) -> bool {
     relative_heading(text).is_some() || context.command_of("grep").is_some() && relative_line(text).is_some()
 }
 
-/// `/sys/block/sda/queue/nr_requests:128`: the file and a line of it.
+/// Splits `/sys/block/sda/queue/nr_requests:128` into the file and a line of it.
 fn named_line(text: &str) -> Option<(&str, &str)> {
     if !text.starts_with("/proc/") && !text.starts_with("/sys/") {
         return None;
@@ -188,7 +190,7 @@ fn named_line(text: &str) -> Option<(&str, &str)> {
     (!value.trim().is_empty() && !is_error).then_some((file_path(path)?, value))
 }
 
-/// Splits at the first colon, or ` = `, that is no part of a bus address: those stand between slashes.
+/// Splits text at the first colon, or ` = `, that is not part of a bus address; bus addresses are enclosed by slashes.
 fn split_name(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     for component in text.split('/') {
@@ -204,7 +206,7 @@ fn split_name(text: &str) -> Option<(&str, &str)> {
     text.split_once(" = ")
 }
 
-/// `0000:00:1f.2`, `pci0000:00`, `2:0:0:1`, `1-1:1.0`
+/// Returns true for `0000:00:1f.2`, `pci0000:00`, `2:0:0:1`, `1-1:1.0`.
 fn is_bus_address(component: &str) -> bool {
     let numbers = component.strip_prefix("pci").unwrap_or(component).split([':', '.', '-']);
     let mut count = 0;
@@ -213,18 +215,18 @@ fn is_bus_address(component: &str) -> bool {
     all_hexadecimal && (count >= 3 || component.starts_with("pci"))
 }
 
-/// `==> /sys/block/sda/queue/nr_requests <==`, as head and tail print it.
+/// Returns the path in `==> /sys/block/sda/queue/nr_requests <==`, as head and tail print it.
 fn heading(text: &str) -> Option<&str> {
     file_path(text.strip_prefix("==> ")?.strip_suffix(" <==")?)
 }
 
-/// A path alone on a line that its content follows: a list of paths is none.
+/// Returns a path alone on a line, if its content follows; a list of paths does not count.
 fn lone_path(lines: &mut Lines<'_>) -> Option<String> {
     let path = lines.peek(0).and_then(|text| file_path(text.trim_end_matches(':')))?.to_owned();
     lines.peek(1).is_some_and(|next| is_content(next) && file_path(next.trim()).is_none()).then_some(path)
 }
 
-/// The path of a file of a control group that is known by the words of its lines; the group is not.
+/// Returns the path of a control group file that the words of its lines identify; the group is unknown.
 fn unnamed_table(lines: &mut Lines<'_>) -> Option<&'static str> {
     const TABLES: [(&[&str], &str); 4] = [
         (&["nr_periods", "nr_throttled", "throttled_time"], "/sys/fs/cgroup/cpu/container/cpu.stat"),
@@ -242,12 +244,12 @@ fn unnamed_table(lines: &mut Lines<'_>) -> Option<&'static str> {
     found.map(|(_, path)| *path)
 }
 
-/// Whether a line may be the first of a file.
+/// Returns true if a line may be the first of a file.
 fn is_content(text: &str) -> bool {
     !text.trim().is_empty() && begins_nothing_else(text) && !is_message(text) && !is_sentence(text)
 }
 
-/// Whether a program that prints files says that it cannot print one.
+/// Returns true if a line is the error message of a program that cannot print a file.
 pub fn is_message(text: &str) -> bool {
     PRINTERS.iter().chain(&["grep"]).any(|p| text.strip_prefix(p).is_some_and(|rest| rest.starts_with(": ")))
 }
@@ -283,7 +285,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     let path = lines.peek(0).and_then(heading).map(str::to_owned).or_else(|| lone_path(lines));
     lines.skip(1);
-    // What a format reads as text is left to it.
+    // Files that a format reads as text are left to that format.
     if let Some(path) = path
         && (is_one_line(&path) || !another_output_starts(lines, FORMAT.name))
         && lines.next_is(is_content)
@@ -296,7 +298,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 
 const GIVE_NAMES: &str = "the name of the file before each value (grep -H . FILES)";
 
-/// Consecutive lines of one file belong together.
+/// Reads lines with names. Consecutive lines of one file belong together.
 fn named_lines(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_past_blanks_if(|text| named_line(text).is_some()) {
         let Some((path, value)) = named_line(&line.text) else { break };
@@ -308,10 +310,11 @@ fn named_lines(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// The contents of files without their names. If they are `beside` what other commands print, a file ends with the last of its own lines.
+/// Reads the contents of files without their names. If they are `beside` the output of other commands, a file ends with the
+/// last of its own lines.
 fn printed(lines: &mut Lines<'_>, paths: &[String], beside: bool, run: &mut ToolRun) -> ReadResult {
     let mut paths = paths.to_vec();
-    // The rest of a command line that was wrapped.
+    // The rest of a wrapped command line.
     let are_paths =
         |text: &str| !text.trim().is_empty() && text.split_whitespace().all(|word| file_path(word).is_some());
     while let Some(rest) = lines.take_if(are_paths) {
@@ -345,7 +348,7 @@ fn printed(lines: &mut Lines<'_>, paths: &[String], beside: bool, run: &mut Tool
     Ok(())
 }
 
-/// A file of this many lines.
+/// Takes a file of this many lines.
 fn take(lines: &mut Lines<'_>, path: &str, count: usize) -> Option<KernelFile> {
     if count == 0 {
         return None;
@@ -359,7 +362,7 @@ fn take(lines: &mut Lines<'_>, path: &str, count: usize) -> Option<KernelFile> {
     Some(file)
 }
 
-/// How many lines from the `at`th on are of a file: one, or as many as have the words that only this file has.
+/// Returns the number of lines from the `at`th on that belong to a file: one, or as many as have words that only this file has.
 fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
     if is_one_line(path) {
         return lines.peek(at).is_some_and(is_content).then_some(1);
@@ -384,7 +387,7 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
         },
         "memory.stat" => |line| {
             let (key, count) = line.split_once(' ').unwrap_or_default();
-            // Those begin the files that are printed next to it.
+            // These words begin the files that are printed next to it.
             let is_of_other =
                 ["low", "some", "full"].contains(&key) || key.ends_with("_usec") || key.starts_with("nr_");
             let is_key = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -401,16 +404,16 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
         },
         _ => return None,
     };
-    // A word that comes again begins the next copy.
+    // A repeated word begins the next copy.
     let mut seen = BTreeSet::new();
     let mut is_next = |line: &str| is_own(line) && seen.insert(line.split(' ').next().unwrap_or_default().to_owned());
     let count = (at..).take(MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(&mut is_next)).count();
-    // No device has limits, or did I/O.
+    // Empty if no device has limits, or none did I/O.
     let may_be_empty = name.starts_with("io.") && !name.ends_with(".pressure");
     (count > 0 || may_be_empty).then_some(count)
 }
 
-/// `Udp: InDatagrams NoPorts` and `Udp: 12 0`, for each protocol once.
+/// Counts the lines `Udp: InDatagrams NoPorts` and `Udp: 12 0`, with each protocol once.
 fn lines_of_counters(lines: &mut Lines<'_>, at: usize) -> Option<usize> {
     let mut seen = BTreeSet::new();
     let mut protocol = |lines: &mut Lines<'_>, at: usize| {
@@ -424,7 +427,7 @@ fn lines_of_counters(lines: &mut Lines<'_>, at: usize) -> Option<usize> {
     (pairs > 0).then_some(2 * pairs)
 }
 
-/// Files below a folder, with their names before each or before each of their lines.
+/// Reads files below a folder, with their names before each file or before each of its lines.
 fn below(lines: &mut Lines<'_>, folder: &str, run: &mut ToolRun) -> ReadResult {
     let path_of = |name: &str| absolute(name, Some(folder)).and_then(|path| file_path(&path).map(str::to_owned));
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -455,8 +458,8 @@ fn below(lines: &mut Lines<'_>, folder: &str, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// Takes the content of a file: at least the next line, up to a blank one, after which a file of records goes on with the word
-/// that it began with.
+/// Takes the content of a file: at least the next line, up to a blank line. After a blank line, a file of records continues
+/// with the word that it began with.
 fn content(lines: &mut Lines<'_>, path: String) -> KernelFile {
     let number = lines.number();
     let first = lines.take().map(|line| line.text).unwrap_or_default();
@@ -487,7 +490,8 @@ mod tests {
     use crate::testing::fixture;
     use std::sync::Arc;
 
-    /// The files of each tree, with their contents in one line; the machine's name, which is that of a prompt, left out.
+    /// Returns the files of each tree, with their contents on one line. Leaves out the machine's name, which comes from a
+    /// prompt.
     fn trees(text: &str, strict: bool) -> Result<Vec<Vec<(String, String)>>, Refusal> {
         let mut incident = Incident::new(strict, Arc::default());
         incident.add("x", text.as_bytes())?;
@@ -514,7 +518,7 @@ mod tests {
         }
     }
 
-    /// The files of the one tree of a text.
+    /// Returns the files of the only tree of a text.
     fn files(text: &str) -> Vec<(String, String)> {
         let mut all = trees(text, true).unwrap_or_else(|refusal| panic!("{refusal}"));
         assert_eq!(all.len(), 1, "{all:?}");
@@ -532,7 +536,7 @@ mod tests {
         assert_eq!(content(&found, "sys/block/vda/queue/scheduler"), "none [mq-deadline] kyber bfq");
         assert_eq!(content(&found, "sys/block/vda/queue/nr_requests"), "256");
         assert_eq!(content(&found, "proc/sys/net/ipv4/tcp_rmem"), "4096\t131072\t33554432");
-        // A format reads it as text.
+        // This file is read as text by a format.
         assert_eq!(content(&found, "proc/meminfo"), "none");
     }
 
@@ -618,7 +622,7 @@ mod tests {
         let unnamed = of("It says\n\nnr_periods 1000\nnr_throttled 900\nthrottled_time 123\n\nevery time.\n").concat();
         assert_eq!(unnamed.len(), 1);
         assert_eq!(unnamed[0].0, "sys/fs/cgroup/cpu/container/cpu.stat");
-        // Outside of /proc and /sys a name says nothing.
+        // Outside of /proc and /sys a name is meaningless.
         assert!(trees("# cd /etc/x\n# cat memory.max cpu.max\n1\n2\n", false).unwrap_or_default().is_empty());
         assert!(
             trees("# cd /sys/fs/cgroup/app\n# cd ../..\n# cat memory.max\n1\n", false).unwrap_or_default().is_empty()

@@ -19,9 +19,9 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The kernel prints at most this many lines between the name of a task and its first function.
+/// Maximum number of lines that the kernel prints between the name of a task and its first function.
 const MOST_BETWEEN: usize = 4;
-/// The innermost functions say what a task waits for.
+/// Maximum number of functions per stack: the innermost ones show what a task waits for.
 const MOST_FUNCTIONS: usize = 24;
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -33,7 +33,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         else {
             break;
         };
-        // A loop prints one task's stack again and again.
+        // A loop prints one task's stack repeatedly.
         if let Some((pid, ..)) = task.as_ref().filter(|_| is_command) {
             asked = Some(*pid);
         }
@@ -54,7 +54,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The position of the first function of a stack that begins here, or whose task is named here.
+/// Returns the position of the first function of a stack that begins here, or whose task is named here.
 fn first_function(lines: &mut Lines<'_>, from: usize) -> Option<usize> {
     let mut at = from;
     while !lines.peek(at).is_some_and(is_function) {
@@ -67,19 +67,22 @@ fn first_function(lines: &mut Lines<'_>, from: usize) -> Option<usize> {
     Some(at)
 }
 
-/// `[<0>] folio_wait_bit+0xd6/0x220`, ` folio_wait_bit+0xd6/0x220`; behind a time it belongs to a log.
+/// Returns true for `[<0>] folio_wait_bit+0xd6/0x220` or ` folio_wait_bit+0xd6/0x220`; after a time, such a line belongs to a
+/// log.
 fn is_function(text: &str) -> bool {
     let begins = text.split_whitespace().next().is_some_and(|word| word.starts_with("[<") || word.contains("+0x"));
     begins && frame(text).is_some_and(|frame| frame.reliable)
 }
 
-/// `Call Trace:`, `<TASK>`, `Workqueue: loop1 loop_rootcg_workfn`, the address of a function without a name.
+/// Returns true for `Call Trace:`, `<TASK>`, `Workqueue: loop1 loop_rootcg_workfn`, or the address of a function without a
+/// name.
 fn is_mark(text: &str) -> bool {
     let text = text.trim_start();
     ["Call Trace", "Call trace:", "<", "[<", "Workqueue: "].iter().any(|beginning| text.starts_with(beginning))
 }
 
-/// The number, name and state of the task that a line names: as the kernel prints it, `/proc/812/stack:`, `== 812 mysqld`.
+/// Returns the PID, name and state of the task that a line names: as the kernel prints it, or `/proc/812/stack:`, `== 812
+/// mysqld`.
 fn task_of(line: &str) -> Option<(u32, String, char)> {
     if let Some(task) = stack_task(line) {
         return Some((task.pid, task.name.to_owned(), task.state.unwrap_or('?')));
@@ -94,7 +97,7 @@ fn task_of(line: &str) -> Option<(u32, String, char)> {
     Some((pid, words.next().unwrap_or_default().to_owned(), '?'))
 }
 
-/// `/proc/812/stack`, `/proc/812/task/813/stack`
+/// Returns the ID in `/proc/812/stack` or `/proc/812/task/813/stack`.
 fn pid_of_path(path: &str) -> Option<u32> {
     let (before, _) = path.split_once("/stack").filter(|(before, _)| before.starts_with("/proc/"))?;
     before.rsplit('/').next()?.parse().ok()

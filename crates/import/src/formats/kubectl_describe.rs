@@ -1,5 +1,5 @@
-//! kubectl describe pod and node: why containers ended, evictions, and what the kubelet says its node is short of
-//! (kubectl/pkg/describe/describe.go).
+//! kubectl describe pod and node: reasons why containers ended, evictions, and resources that a node lacks according to its
+//! kubelet (kubectl/pkg/describe/describe.go).
 
 use super::containers::note_throttling;
 use crate::prelude::*;
@@ -22,7 +22,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `Name:             web-5d8f7c9b6d-x2x7k`, not indented.
+/// Splits `Name:             web-5d8f7c9b6d-x2x7k`, which is not indented.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase())
@@ -30,7 +30,7 @@ fn field(line: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value.trim()))
 }
 
-/// Whether the state of a container comes next that was killed for memory, cut out of the description of its pod.
+/// Returns true if the state of a container that was killed for memory comes next, cut out of the description of its pod.
 fn killed_alone(lines: &mut Lines<'_>) -> bool {
     let is = |lines: &mut Lines<'_>, at: usize, name: &str, value: &str| {
         let found = lines.peek(at).and_then(|line| line.trim().split_once(':'));
@@ -41,10 +41,10 @@ fn killed_alone(lines: &mut Lines<'_>) -> bool {
     is_end && is_reason(lines, 1) || is_reason(lines, 0) && is(lines, 1, "Exit Code", "137")
 }
 
-/// The container of a state that was cut out.
+/// Placeholder for the container of a state that was cut out.
 const UNNAMED: &str = "container";
 
-/// The pressures a kubelet reports of its node.
+/// Pressures that a kubelet reports for its node.
 const PRESSURES: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
 
 #[derive(Default)]
@@ -52,13 +52,13 @@ struct Described {
     name: String,
     namespace: String,
     is_node: bool,
-    /// The line it begins on.
+    /// First line of the description.
     first: u32,
-    /// The field that is not indented.
+    /// Last field that was not indented.
     heading: String,
-    /// Whether the lines that show whether it is healthy were seen.
+    /// Whether the lines that show the health were seen.
     has_states: bool,
-    /// The pressures that a node is said not to have.
+    /// Pressures that a node is reported not to have.
     relieved: BTreeSet<&'static str>,
     container: Container,
     containers: Vec<Container>,
@@ -117,7 +117,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// Whether another output starts behind blank lines.
+/// Returns true if a command follows the blank lines.
 fn another_output_starts_past(lines: &mut Lines<'_>, blanks: usize) -> bool {
     lines.peek(blanks).is_some_and(is_command)
 }
@@ -166,14 +166,14 @@ impl Described {
         let Some((name, value)) = text.trim().split_once(':') else { return };
         let value = value.trim();
         let depth = text.len() - text.trim_start().len();
-        // `  app:` under the heading; everything about it is indented further.
+        // `  app:` under the heading; the fields of a container are indented further.
         if depth <= 2 && (value.is_empty() || value.starts_with("Container ID:")) {
             self.next_container(name);
             self.container.has_id = !value.is_empty();
             return;
         }
         match (name, value) {
-            // It is the first field: the name of this container was lost.
+            // `Container ID` is the first field: the name of this container was lost.
             ("Container ID", _) => {
                 if self.container.has_id {
                     self.next_container("");
@@ -185,7 +185,7 @@ impl Described {
             ("Limits", _) => self.container.in_limits = true,
             ("Requests" | "Liveness" | "Readiness" | "Environment" | "Mounts", _) => self.container.in_limits = false,
             ("memory", limit) if self.container.in_limits => {
-                // What it requests follows, with the same names.
+                // The requests follow, with the same names.
                 self.container.memory_max = quantity(limit);
                 self.container.in_limits = false;
             }
@@ -210,7 +210,7 @@ impl Described {
             condition(run, *line, &path, "node", pressure).message = text.as_str().into();
             healthy = false;
         }
-        // An evicted pod has the reason and the message of the kubelet.
+        // An evicted pod has the kubelet's reason and message.
         if let Some((line, evicted)) = reason.filter(|(_, reason)| reason == "Evicted" && !is_node) {
             condition(run, line, &path, "pod", &evicted).message = message.as_str().into();
             healthy = false;
@@ -231,13 +231,13 @@ impl Described {
     }
 }
 
-/// A name, of the characters that names have; what was joined to it is left out.
+/// Returns the first word if it has only the characters of a name; leaves out text that was joined to it.
 fn first_word(text: &str) -> String {
     let is_name = |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
     text.split_whitespace().next().filter(is_name).unwrap_or_default().to_owned()
 }
 
-/// The reason of what is in order.
+/// Reason of an object without problems.
 pub const NOTHING: &str = "none";
 
 pub fn condition<'r>(run: &'r mut ToolRun, line: u32, object: &str, kind: &str, reason: &str) -> &'r mut Condition {
@@ -249,7 +249,7 @@ pub fn condition<'r>(run: &'r mut ToolRun, line: u32, object: &str, kind: &str, 
     row
 }
 
-/// `512Mi`, `1Gi`, `500M`, `1073741824`.
+/// Parses `512Mi`, `1Gi`, `500M`, `1073741824`.
 fn quantity(text: &str) -> Option<f64> {
     match text.strip_suffix('i') {
         Some(binary) => scaled(binary, KIB, 1.0),

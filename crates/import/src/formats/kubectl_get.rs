@@ -1,4 +1,4 @@
-//! kubectl get pods: pods whose container was killed for memory, and evicted ones (kubectl/pkg/cmd/get).
+//! kubectl get pods: pods whose container was killed for memory, and evicted pods (kubectl/pkg/cmd/get).
 
 use super::kubectl_describe::{NOTHING, condition};
 use crate::prelude::*;
@@ -15,14 +15,14 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `NAME   READY   STATUS   RESTARTS   AGE`, with -A behind `NAMESPACE`.
+/// Returns true for `NAME   READY   STATUS   RESTARTS   AGE`; with -A, after `NAMESPACE`.
 fn is_header(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let words = words.strip_prefix(&["NAMESPACE"]).unwrap_or(&words);
     words.starts_with(&["NAME", "READY", "STATUS", "RESTARTS", "AGE"])
 }
 
-/// The states that this recognizes; in others of these nothing is wrong with memory.
+/// States that are recognized; those other than `OOMKilled` and `Evicted` indicate no problem with memory.
 const STATES: [&str; 12] = [
     "OOMKilled",
     "Evicted",
@@ -43,7 +43,7 @@ struct Pod<'l> {
     name: &'l str,
     state: &'l str,
     restarts: f64,
-    /// The position of the column READY.
+    /// Position of the column READY.
     ready: usize,
 }
 
@@ -65,7 +65,7 @@ impl<'l> Pod<'l> {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let header = lines.take_if(is_header);
-    // Below a header the namespace and the name stand in their columns.
+    // Below a header, the namespace and the name are in their columns.
     let ready = header.and_then(|header| header.text.split_whitespace().position(|name| name == "READY"));
     let is_own = |text: &str| Pod::of(text).is_some_and(|pod| ready.is_none_or(|ready| pod.ready == ready));
     let is_cut = |text: &str| {
@@ -75,7 +75,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut first: Option<(u32, String)> = None;
     let mut healthy = true;
     loop {
-        // What a mail program broke off a row stands before the next one.
+        // A piece that a mail program broke off a row precedes the next row.
         let is_rest = |text: &str| !text.trim().is_empty() && !is_command(text) && !is_header(text);
         if lines.next_is(is_cut) {
             let refusal = lines.refuse("a pod, how many of its containers are ready, its state, restarts and age");
@@ -110,7 +110,7 @@ mod tests {
     use crate::testing::{fixture, window_of};
     use whyslow_model::catalogue::Condition;
 
-    /// Written after kubectl's printers.go: here is no cluster.
+    /// Written after kubectl's printers.go, since no cluster is available here.
     #[test]
     fn pods_that_were_killed_or_evicted() {
         let window = window_of(&fixture("layouts/kubectl-get-pods.txt"));

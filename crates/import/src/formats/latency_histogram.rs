@@ -1,5 +1,5 @@
-//! Histograms of times that bcc (print_log2_hist, print_linear_hist) and bpftrace print: runqlat, ext4dist and its like, biolatency
-//! of all devices together.
+//! Latency histograms as printed by bcc (print_log2_hist, print_linear_hist) and bpftrace: runqlat, ext4dist and similar tools,
+//! biolatency of all devices together.
 
 use super::biolatency;
 use crate::prelude::*;
@@ -44,7 +44,7 @@ const RUN_QUEUE: &str = "run queue";
 const BLOCK: &str = "block request";
 const FILE: &str = "file operation";
 
-/// What was timed, by the first words that the tools print.
+/// Kinds of latency, by the first words that the tools print.
 const TITLES: [(&str, &str); 3] = [
     ("Tracing run queue latency...", RUN_QUEUE),
     ("Tracing CPU scheduler...", RUN_QUEUE),
@@ -56,7 +56,7 @@ fn title(line: &str) -> Option<&'static str> {
     TITLES.iter().find(|(words, _)| line.starts_with(words)).map(|(_, kind)| *kind).or(operations().then_some(FILE))
 }
 
-/// What a tool times.
+/// Returns the kind of latency that a tool measures.
 fn kind_of(program: &str) -> Option<&'static str> {
     let name = program.trim_end_matches(".bt").trim_end_matches("-bpfcc").trim_end_matches(".py");
     match name {
@@ -67,7 +67,7 @@ fn kind_of(program: &str) -> Option<&'static str> {
     }
 }
 
-/// The name and value above the histogram of a part: `operation = 'read'`, `pid = 812 mysqld`, `flags = Sync-Write`.
+/// Returns the name and value above the histogram of a part: `operation = 'read'`, `pid = 812 mysqld`, `flags = Sync-Write`.
 fn section(line: &str) -> Option<(&str, &str)> {
     let (name, value) =
         line.trim().split_once('=').map_or((line.trim(), ""), |(name, value)| (name.trim(), value.trim()));
@@ -75,13 +75,13 @@ fn section(line: &str) -> Option<(&str, &str)> {
     ["operation", "pid", "tid", "pidns", "flags"].contains(&name).then(|| (name, value.trim_matches(['\'', '"'])))
 }
 
-/// The name and key of a map of bpftrace: `@usecs:`, `@us[xfs_file_read_iter]: `.
+/// Returns the name and key of a bpftrace map: `@usecs:`, `@us[xfs_file_read_iter]: `.
 fn map(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim_end().strip_prefix('@')?.strip_suffix(':')?;
     Some(rest.strip_suffix(']').and_then(|rest| rest.split_once('[')).unwrap_or((rest, "")))
 }
 
-/// The unit in nanoseconds that the name of a map shows.
+/// Returns the unit in nanoseconds that the name of a map indicates.
 fn unit_of(name: &str) -> Option<f64> {
     let is = |units: &[&str]| name.split('_').any(|word| units.contains(&word));
     match () {
@@ -92,7 +92,8 @@ fn unit_of(name: &str) -> Option<f64> {
     }
 }
 
-/// A bucket's limits and its count: `[2K, 4K)               229 |@@@@@@    |`, `[1]   12 |@@ |`, `[4096, ...)   1 |@ |`.
+/// Returns a bucket's limits and its count: `[2K, 4K)               229 |@@@@@@    |`, `[1]   12 |@@ |`, `[4096, ...)   1 |@
+/// |`.
 fn map_bucket(line: &str) -> Option<(f64, f64, u64)> {
     let rest = line.trim_start().strip_prefix('[')?;
     let end = rest.find([']', ')'])?;
@@ -108,18 +109,18 @@ fn map_bucket(line: &str) -> Option<(f64, f64, u64)> {
     (to >= from && words.next().is_some_and(|bar| bar.starts_with('|'))).then_some((from, to, count))
 }
 
-/// Where the next bucket begins: single values have one of their own.
+/// Returns the start of the next bucket: a single value has a bucket of its own.
 fn end_of((from, to, _): (f64, f64, u64)) -> f64 {
     if to > from { to } else { from + 1.0 }
 }
 
-/// Whether a line may be what is left of a bucket or of its headings.
+/// Returns true if a line may be the remnant of a bucket or of its headings.
 fn is_damaged(line: &str) -> bool {
     let is_number = |word: &str| word == "-" || number(word).is_some();
     line.contains("->") || line.contains('|') || line.split_whitespace().all(is_number)
 }
 
-/// What may stand between histograms.
+/// Returns true for lines that may stand between histograms.
 fn is_between(line: &str) -> bool {
     let line = line.trim();
     clock::time_of_day(&[line]).is_some()
@@ -127,7 +128,7 @@ fn is_between(line: &str) -> bool {
         || (line.starts_with("Attaching ") && line.ends_with(" probes..."))
 }
 
-/// What a histogram is of: the process and the operation, where they are printed.
+/// Part that a histogram describes: the process and the operation, if they are printed.
 type Part = (Option<String>, Option<String>);
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -142,7 +143,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     let line = lines.number();
     let mut open: Option<f64> = None;
-    // Where the next bucket begins; all sizes of a histogram are printed.
+    // Start of the next bucket; all buckets of a histogram are printed.
     let mut next: Option<f64> = None;
     let mut damaged: BTreeSet<Part> = BTreeSet::new();
     let mut is_named = false;
@@ -215,7 +216,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// `812 mysqld`, `812`
+/// Formats `812 mysqld` or `812` for a person to read.
 fn process_of(value: &str) -> String {
     match value.split_once(' ') {
         Some((pid, name)) => format!("{} ({pid})", name.trim()),

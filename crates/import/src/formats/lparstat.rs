@@ -1,4 +1,5 @@
-//! lparstat(8) of powerpc-utils, and /proc/ppc64/lparcfg: what a logical partition of a Power machine gets of the physical processors.
+//! lparstat(8) of powerpc-utils, and /proc/ppc64/lparcfg: share of the physical processors that a logical partition of a Power
+//! machine gets.
 
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
@@ -34,14 +35,14 @@ pub const CONFIGURATION: Format = Format {
 
 const TITLE: &str = "System Configuration";
 const PERCENT: f64 = SECOND / 100.0;
-/// An entitlement of the kernel's is in hundredths of a processor (arch/powerpc/platforms/pseries/lparcfg.c).
+/// The kernel gives entitlements in hundredths of a processor (arch/powerpc/platforms/pseries/lparcfg.c).
 const HUNDREDTHS: f64 = 100.0;
 
 const CPU: MetricColumns<CpuMean> = columns![
     "%user" => user * PERCENT, "%sys" => system * PERCENT, "%wait" => iowait * PERCENT, "%idle" => idle * PERCENT,
 ];
 const PARTITION: MetricColumns<LogicalPartition> = columns!["physc" => used];
-/// Every column of the report; `app` since 1.3.11.
+/// All columns of the report; `app` since 1.3.11.
 const COLUMNS: &[&str] =
     &["%user", "%sys", "%wait", "%idle", "physc", "%entc", "lbusy", "app", "vcsw", "phint", "%nsp", "%utcyc"];
 
@@ -49,7 +50,7 @@ fn is_columns(line: &str) -> bool {
     is_header(line, COLUMNS, 6)
 }
 
-/// `type=Shared mode=Capped smt=8 lcpu=4 mem=16384000 kB cpus=0 ent=2.00`
+/// Parses `type=Shared mode=Capped smt=8 lcpu=4 mem=16384000 kB cpus=0 ent=2.00`.
 fn configuration(line: &str) -> Option<LogicalPartition> {
     let field = |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let flag = |name: &str, on: &str, off: &str| match field(name)? {
@@ -127,17 +128,17 @@ fn check_shares(lines: &Lines<'_>, header: &TableHeader, row: TableRow) -> Resul
     Ok(row)
 }
 
-/// Returns the end of the interval.
+/// Records a row and returns the end of the interval.
 fn record(run: &mut ToolRun, row: &TableRow, interval: ReportInterval) -> f64 {
     run.rates(interval, MachineKey, row, &CPU);
-    // Under KVM, nothing counts what the partition uses, and 0 is printed.
+    // Under KVM, the use of the partition is not counted, and 0 is printed.
     if row.get("physc").is_some_and(|used| used > 0.0) {
         run.rates(interval, MachineKey, row, &PARTITION);
     }
     interval.to
 }
 
-/// `partition_entitled_capacity=50`: the parameters that are read, and those beside which others stand.
+/// Parses a known parameter: `partition_entitled_capacity=50`. The file has others next to them.
 fn parameter(line: &str) -> Option<(&str, f64)> {
     const NAMES: [&str; 4] =
         ["partition_entitled_capacity", "partition_active_processors", "capped", "shared_processor_mode"];

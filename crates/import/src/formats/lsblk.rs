@@ -27,18 +27,18 @@ const QUEUE: MetricColumns<Queue> = columns![
     "LOG-SEC" => logical_block, "RQ-SIZE" => nr_requests, "RA" => read_ahead * KIB,
 ];
 const QUEUE_TEXTS: [&str; 6] = ["SCHED", "MODEL", "SERIAL", "WWN", "HCTL", "STATE"];
-/// Columns one of which a tree has besides NAME.
+/// Columns of which a tree has at least one, besides NAME.
 const USUAL: [&str; 6] = ["MAJ:MIN", "FSTYPE", "TYPE", "SIZE", "ROTA", "HCTL"];
-/// Columns whose texts may have several words.
+/// Columns whose text may have several words.
 const TEXTS: [&str; 6] = ["MODEL", "LABEL", "PARTLABEL", "MOUNTPOINT", "MOUNTPOINTS", "VENDOR"];
-/// Its numbers are aligned at their colon.
+/// Column whose numbers are aligned at their colon.
 const NUMBERS: &str = "MAJ:MIN";
 const BRANCHES: [char; 8] = ['├', '└', '│', '─', '|', '`', '-', ' '];
 
 /// A device, and its cells by column.
 struct BlockDevice {
     line: u32,
-    /// The device below it.
+    /// Device below it.
     parent: Option<String>,
     cells: BTreeMap<String, String>,
 }
@@ -48,7 +48,7 @@ impl BlockDevice {
         self.cells.get(column).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The kernel's name if it is printed, else the name of the volume.
+    /// Returns the kernel's name if it is printed, else the name of the volume.
     fn name(&self) -> &str {
         let name = self.get("KNAME").or(self.get("NAME")).unwrap_or_default();
         name.strip_prefix("/dev/").unwrap_or(name)
@@ -77,7 +77,7 @@ impl BlockDevice {
         }
     }
 
-    /// Partitions have no queue of their own.
+    /// Records the queue. Partitions have none of their own.
     fn record_queue(&self, run: &mut ToolRun) {
         let numbers = self.cells.iter().filter_map(|(column, cell)| Some((column.clone(), number(cell)?)));
         let row = TableRow::of(self.line, self.name(), numbers);
@@ -87,9 +87,9 @@ impl BlockDevice {
         }
         let queue = run.counts(0.0, self.name().into(), &row, &QUEUE);
         let text = |column: &str| self.get(column).map(Into::into).unwrap_or_default();
-        // A number is that of a column beside it.
+        // A number belongs to a neighbouring column.
         queue.scheduler = self.get("SCHED").filter(|name| number(name).is_none()).into();
-        // A path is that of a column beside it.
+        // A path belongs to a neighbouring column.
         queue.model = self.get("MODEL").filter(|name| !name.starts_with('/')).into();
         queue.serial = text("SERIAL");
         let wwn = self.get("WWN").and_then(|name| name.strip_prefix("0x").or_else(|| name.strip_prefix("eui.")));
@@ -139,7 +139,7 @@ fn collect(device: JsonDevice, parent: Option<String>, line: u32, devices: &mut 
     }
 }
 
-/// A value as the tree shows it: `1` for true, a list one per line.
+/// Formats a value as the tree shows it: `1` for true, a list one per line.
 fn text(value: &Value) -> String {
     match value {
         Value::Null | Value::Object(_) => String::new(),
@@ -156,11 +156,11 @@ fn is_header(line: &str) -> bool {
     words.first() == Some(&"NAME") && words.iter().all(upper) && words.iter().any(|word| USUAL.contains(word))
 }
 
-/// Reads the tree. Cells may be blank, so that the position of a word decides its column.
+/// Reads the tree. Cells may be blank, so the position of a word decides its column.
 fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
     let header = positioned_words(&lines.take().map(|line| line.text).unwrap_or_default());
     let mut devices: Vec<BlockDevice> = Vec::new();
-    // The names on the path to the previous device, by indentation.
+    // Names on the path to the previous device, by indentation.
     let mut path: Vec<(usize, String)> = Vec::new();
     let mut is_row_lost = false;
     while let Some(text) = lines.peek(0).map(str::to_owned) {
@@ -173,7 +173,7 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
             if !point.starts_with('/') && point != "[SWAP]" {
                 break;
             }
-            // The first one stands in the device's own row, unless that was lost.
+            // The first one is in the device's own row, unless that was lost.
             if is_row_lost || device.get("MOUNTPOINTS").is_none() {
                 let refusal = lines.refuse("a mount point below that of its device");
                 lines.keep(Err::<(), _>(refusal))?;
@@ -189,9 +189,9 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
         }
         let read = cells(&header, &text, indent).ok_or_else(|| lines.refuse("words below the names of their columns"));
         path.retain(|(depth, _)| *depth < indent);
-        // A mount point is a path, or swap: another row may have been joined to this one.
+        // A mount point is a path or swap; anything else means that another row was joined to this one.
         let is_point = |cell: &String| cell.is_empty() || cell.starts_with(['/', '[']);
-        // What was broken off a row begins with a number.
+        // A piece that was broken off a row begins with a number.
         let is_named = |cells: &BTreeMap<String, String>| {
             cells.get("NAME").is_none_or(|name| name.bytes().any(|b| b.is_ascii_alphabetic()))
         };
@@ -205,7 +205,7 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
             read => read,
         };
         let Some(cells) = lines.keep(read)? else {
-            // What is stacked on it has no known place.
+            // The position of devices stacked on it is unknown.
             path.clear();
             is_row_lost = true;
             lines.skip(1);
@@ -253,8 +253,8 @@ fn positioned_words(line: &str) -> Vec<PositionedWord> {
     words
 }
 
-/// The cells of a row by column. A cell is aligned with its heading on one side; a word below no heading continues the
-/// previous cell. One that is not aligned may belong to the column beside it.
+/// Returns the cells of a row by column. A cell is aligned with its heading on one side; a word below no heading continues the
+/// previous cell. A cell that is not aligned may belong to the neighbouring column.
 fn cells(header: &[PositionedWord], text: &str, indent: usize) -> Option<BTreeMap<String, String>> {
     let mut cells: BTreeMap<String, String> = BTreeMap::new();
     let row: String = text.chars().enumerate().map(|(at, c)| if at < indent { ' ' } else { c }).collect();

@@ -1,4 +1,4 @@
-//! lscpu(1): how many CPUs are online, their model and frequencies, and the hypervisor.
+//! lscpu(1): number of online CPUs, their model and frequencies, and the hypervisor.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Frequency, MachineInfo};
@@ -17,20 +17,20 @@ pub const FORMAT: Format = Format {
 
 const MHZ: f64 = 1e6;
 
-/// A line has a name, a colon and a value; those below the vulnerabilities have long ones.
+/// Splits a line into name and value; lines below the vulnerabilities have long names.
 fn entry(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let is_name = name.len() < 50 && !name.trim().is_empty() && value.starts_with([' ', '\t']);
     is_name.then(|| (name.trim(), value.trim()))
 }
 
-/// The entries that follow those with long values.
+/// Entries that follow the ones with long values.
 const AFTER_LONG: [&str; 6] =
     ["BIOS CPU family", "CPU family", "Virtualization", "Hypervisor vendor", "L1d", "L1d cache"];
-/// The most lines that a mail program broke a value into: the flags of a CPU have two hundred words.
+/// Maximum number of lines into which a mail program broke a value: the flags of a CPU have two hundred words.
 const MOST_PARTS: usize = 40;
 
-/// How many lines are the rest of a value that a mail program broke.
+/// Returns the number of lines that are the rest of a value that a mail program broke.
 fn wrapped(lines: &mut Lines<'_>) -> Option<usize> {
     for at in 0..MOST_PARTS {
         let text = lines.peek(at).filter(|text| !text.trim().is_empty() && !is_command(text))?;
@@ -41,7 +41,7 @@ fn wrapped(lines: &mut Lines<'_>) -> Option<usize> {
     None
 }
 
-/// How many CPUs a list has: `0-3,8`.
+/// Returns the number of CPUs in a list: `0-3,8`.
 fn listed(list: &str) -> Option<f64> {
     let count = |part: &str| match part.split_once('-') {
         Some((first, last)) => {
@@ -71,7 +71,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             "CPU max MHz" => highest = number(value),
             "CPU min MHz" => lowest = number(value),
             "Hypervisor vendor" => hypervisor = Some(value.to_owned()),
-            // A second machine.
+            // A second machine begins.
             "Architecture" if !is_first => break,
             _ => {}
         }

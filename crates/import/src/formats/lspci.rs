@@ -1,5 +1,5 @@
-//! lspci(8) -vv: the speed and width of PCIe links, as they are, as the device and as the port above it support them
-//! (ls-caps.c and ls-header.c of pciutils).
+//! lspci(8) -vv: current speed and width of PCIe links, and those that the device and the port above it support (ls-caps.c and
+//! ls-header.c of pciutils).
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -20,60 +20,62 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// One device has fewer lines.
+/// Maximum number of lines of one device.
 const MOST_LINES: usize = 500;
 const MOST_DEVICES: usize = 10_000;
 const GIGA: f64 = 1e9;
 
-/// Speed in transfers per second and lane, and lanes.
+/// Speed in transfers per second and lane, and number of lanes.
 type Link = (f64, f64);
 
-/// A device as it is listed.
+/// A device as listed.
 #[derive(Default)]
 struct Listed {
     address: String,
     what: String,
-    /// The bus below a port, in the form of an address.
+    /// Bus below a port, in the form of an address.
     below: Option<String>,
     capability: Option<Link>,
     status: Option<(u32, Link)>,
     has_control: bool,
-    /// Whether a field comes twice: the next device's title was lost.
+    /// Whether a field is repeated: the next device's title was lost.
     is_mixed: bool,
 }
 
-/// Address and description in `01:00.0 Ethernet controller: Intel Corporation X550 (rev 01)`; a PCI domain may precede it.
+/// Returns the address and description in `01:00.0 Ethernet controller: Intel Corporation X550 (rev 01)`; a PCI domain may
+/// precede it.
 fn device(line: &str) -> Option<(&str, &str)> {
     let (address, description) = line.split_once(' ')?;
-    // `(prog-if 02 [NVM Express])` says nothing more.
+    // `(prog-if 02 [NVM Express])` adds nothing.
     let description = description.split(" (prog-if ").next().unwrap_or(description);
     (is_address(address) && description.contains(": ")).then_some((address, description))
 }
 
-/// `01:00.0`, `0000:01:00.0`
+/// Returns true for `01:00.0`, `0000:01:00.0`.
 fn is_address(word: &str) -> bool {
     let Some((bus, function)) = word.rsplit_once('.') else { return false };
     let hexadecimal = |part: &str| (2..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit());
     bus.contains(':') && bus.split(':').all(hexadecimal) && matches!(function.as_bytes(), [b'0'..=b'7'])
 }
 
-/// The link in `LnkCap: Port #0, Speed 8GT/s, Width x8, ASPM L1`, `LnkSta: Speed 8GT/s (downgraded), Width x2 (downgraded)`.
+/// Returns the link in `LnkCap: Port #0, Speed 8GT/s, Width x8, ASPM L1` or `LnkSta: Speed 8GT/s (downgraded), Width x2
+/// (downgraded)`.
 fn link(line: &str, field: &str) -> Option<Link> {
     let text = line.trim_start().strip_prefix(field)?;
     let (_, speed) = text.split_once("Speed ")?;
     let (_, width) = text.split_once("Width x")?;
     let width = number(width.split(|c: char| !c.is_ascii_digit()).next()?)?;
     let speed = number(speed.split_once("GT/s")?.0)? * GIGA;
-    // Without a card in its slot a port has no lanes.
+    // A port without a card in its slot has no lanes.
     (width > 0.0 && speed > 0.0).then_some((speed, width))
 }
 
-/// The bus in `Bus: primary=00, secondary=01, subordinate=01, sec-latency=0`.
+/// Returns the bus in `Bus: primary=00, secondary=01, subordinate=01, sec-latency=0`.
 fn bus_below(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("Bus: primary=")?.split_once("secondary=")?.1.split(',').next()
 }
 
-/// `0000:01` of `0000:01:00.0`.
+/// Returns `0000:01` for `0000:01:00.0`.
 fn bus(address: &str) -> &str {
     address.rsplit_once(':').map_or("", |(bus, _)| bus)
 }
@@ -92,7 +94,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         } else if since_device > MOST_LINES || !(text.trim().is_empty() || text.starts_with(['\t', ' '])) {
             break;
         } else if let Some(current) = devices.last_mut() {
-            // Each device has one such line: the title of another was lost, or joined to a line of this one.
+            // Each device has one such line: a second one means that a title was lost, or joined to a line of this device.
             let is_control = text.trim_start().starts_with("Control: ");
             current.is_mixed |= is_control && std::mem::replace(&mut current.has_control, true);
             current.is_mixed |= text.split_whitespace().skip(1).any(is_address);
@@ -112,7 +114,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// Records the links of devices. That of a port is the same as that of the device below it.
+/// Records the links of devices. The link of a port is that of the device below it.
 fn record(devices: &[Listed], run: &mut ToolRun) {
     let ports: BTreeMap<&str, Link> = devices
         .iter()

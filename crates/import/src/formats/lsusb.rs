@@ -1,4 +1,4 @@
-//! lsusb(8) -t: the speed of USB devices, and of the hubs above them.
+//! lsusb(8) -t: speed of USB devices, and of the hubs above them.
 
 use crate::prelude::*;
 use std::cell::Cell;
@@ -17,14 +17,14 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// A tree of USB is seven levels deep (USB 3.2, 10.1).
+/// Maximum depth of a tree; USB allows seven levels (USB 3.2, 10.1).
 const DEEPEST: usize = 8;
 
-/// How far devices are indented below their hub, at most: by four blanks, and one more where mail stuffs lines that begin with one
+/// Maximum indentation of devices relative to their hub: four blanks, and one more where mail stuffs lines that begin with one
 /// (RFC 3676, 4.4).
 const STEP: usize = 5;
 
-/// A device: the number of its bus or port, what it is, and its speed.
+/// A device: the number of its bus or port, its description, and its speed.
 #[derive(Clone, Debug, PartialEq)]
 struct Device {
     number: u32,
@@ -33,7 +33,7 @@ struct Device {
 }
 
 impl Device {
-    /// `Port 2: Dev 3, If 0, Class=Mass Storage, Driver=uas, 5000M`; the driver of a hub has its number of ports behind it.
+    /// Parses `Port 2: Dev 3, If 0, Class=Mass Storage, Driver=uas, 5000M`; a hub's driver is followed by its number of ports.
     fn of(number: &str, rest: &str) -> Option<Self> {
         // Two lines may have been joined.
         let (_, rest) = rest.split_once("Class=").filter(|(_, rest)| !rest.contains("Class="))?;
@@ -41,7 +41,7 @@ impl Device {
         let (class, driver) = rest.split_once(", Driver=").unwrap_or((rest, ""));
         let driver = driver.split('/').next().unwrap_or_default().trim();
         let what = if driver.is_empty() { class.trim().to_owned() } else { format!("{}, {driver}", class.trim()) };
-        // `20000M/x2` is one over two lanes.
+        // `20000M/x2` is a link over two lanes.
         let (megabits, lanes) = speed.trim().split_once('M')?;
         (lanes.is_empty() || lanes.starts_with("/x")).then_some(())?;
         let speed = self::number(megabits).map(|m| m * 1e6);
@@ -49,22 +49,22 @@ impl Device {
     }
 }
 
-/// `/:  Bus 02.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 5000M`; the slash is missing before all but the last of the
-/// buses in old versions.
+/// Parses `/:  Bus 02.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 5000M`. In old versions, only the last of the buses
+/// has the slash.
 fn root(line: &str) -> Option<Device> {
     let rest = line.trim_start().trim_start_matches(['/', '|', ':', '_']).trim_start().strip_prefix("Bus ")?;
     let (bus, rest) = rest.split_once(".Port ")?;
     rest.contains("Class=root_hub").then(|| Device::of(bus, rest))?
 }
 
-/// How far the line of a device is indented, and the device: `    |__ Port 2: Dev 3, If 0, Class=Hub, Driver=hub/4p, 480M`.
+/// Returns the indentation and the device of a line: `    |__ Port 2: Dev 3, If 0, Class=Hub, Driver=hub/4p, 480M`.
 fn child(line: &str) -> Option<(usize, Device)> {
     let at = line.find("|__ Port ").filter(|at| line[..*at].bytes().all(|b| b" \t|".contains(&b)))?;
     let (port, rest) = line[at + "|__ Port ".len()..].split_once(':')?;
     Some((at, Device::of(port, rest)?))
 }
 
-/// A line that -v adds: the ids of the device, its path.
+/// Returns true for a line that -v adds: the IDs of the device, its path.
 fn is_detail(line: &str) -> bool {
     let text = line.trim_start_matches([' ', '|']);
     text.starts_with("ID ") || text.starts_with("/sys/")
@@ -77,7 +77,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut above: Vec<(usize, String, Option<f64>)> = Vec::new();
     let mut found: BTreeMap<String, (u32, Device, Option<f64>)> = BTreeMap::new();
     let is_own = |text: &str| root(text).is_some() || child(text).is_some() || is_detail(text);
-    // What stands below a damaged line has no known place, and the fastest bus may be among them.
+    // Devices below a damaged line have no known position, and the fastest bus may be among the damaged ones.
     let damaged = Cell::new((false, false));
     let is_damaged = |text: &str| {
         let is_child = text.contains("|__");
@@ -96,7 +96,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             bus = Some(root.number);
         } else if let Some((indent, device)) = child(&line.text).filter(|_| bus.is_some()) {
             above.retain(|(of, path, _)| *of < indent || path.ends_with('-'));
-            // The line of the hub between them was lost.
+            // The line of a hub in between was lost.
             let is_below = |(of, ..): &(usize, String, Option<f64>)| indent <= of + STEP;
             let hub = above.last().cloned().filter(|hub| above.len() <= DEEPEST && is_below(hub));
             let Some((_, path, hub_speed)) = hub else { continue };
@@ -107,7 +107,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             found.entry(path).or_insert((line.number, device, hub_speed));
         }
     }
-    // The first bus may stand behind the command.
+    // The first bus may be on the line of the command.
     let is_joined = context.command_of("lsusb").is_some_and(|c| c.arguments().any(|word| word.starts_with("Class=")));
     let fastest = fastest.filter(|_| !damaged.get().0 && !is_joined);
     for (path, (line, device, hub_speed)) in found {

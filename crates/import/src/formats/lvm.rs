@@ -37,9 +37,9 @@ enum Report {
     Physical,
 }
 
-/// The report that a line is the header of: `LV VG Attr LSize Pool Origin Data% Meta% Move Log Cpy%Sync Convert`.
+/// Returns the kind of report whose header a line is: `LV VG Attr LSize Pool Origin Data% Meta% Move Log Cpy%Sync Convert`.
 fn kind_of_report(line: &str) -> Option<Report> {
-    // Checked first, since it is asked of every line.
+    // Checked first, since every line is tested.
     if !line.contains("Attr") {
         return None;
     }
@@ -53,7 +53,7 @@ fn kind_of_report(line: &str) -> Option<Report> {
     }
 }
 
-/// Where each column of a header begins. Cells may be empty, so that only their position says which column they are of.
+/// Start of each column in a header. Cells may be empty, so only their position identifies their column.
 struct ReportColumns(Vec<(usize, Rc<str>)>);
 
 impl ReportColumns {
@@ -61,7 +61,7 @@ impl ReportColumns {
         Self(words_at(header).map(|(at, word)| (at, word.into())).collect())
     }
 
-    /// Whether each word begins where its column does, or ends where it does. The last column may have several words.
+    /// Returns true if each word begins or ends where its column does. The last column may have several words.
     fn are_aligned(&self, line: &str) -> bool {
         let Some((last, name)) = self.0.last() else { return false };
         let may_be_last = |at: usize| at == *last || at > *last && is_right_aligned(name);
@@ -72,7 +72,7 @@ impl ReportColumns {
         })
     }
 
-    /// The cell of a column: the text that begins within it.
+    /// Returns the cell of a column: the text that begins within it.
     fn cell<'l>(&self, line: &'l str, name: &str) -> Option<&'l str> {
         let column = self.0.iter().position(|(_, own)| **own == *name)?;
         // The first column begins where the line does.
@@ -82,12 +82,12 @@ impl ReportColumns {
     }
 }
 
-/// Counts and sizes are aligned on the right.
+/// Returns true for columns of counts and sizes, which are right-aligned.
 fn is_right_aligned(column: &str) -> bool {
     ["#", "Size", "Free", "Used", "Ext", "Maj", "Min", "Start"].iter().any(|part| column.contains(part))
 }
 
-/// The words of a line, with their position in characters.
+/// Returns the words of a line, with their positions in characters.
 fn words_at(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_whitespace().map(|word| {
         let bytes = word.as_ptr() as usize - line.as_ptr() as usize;
@@ -95,7 +95,7 @@ fn words_at(line: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// `<100.00g`, `512.00m`, `1.82t`; capital letters are powers of 1000.
+/// Parses `<100.00g`, `512.00m`, `1.82t`; capital letters are powers of 1000.
 fn size(text: &str) -> Option<f64> {
     let text = text.trim_start_matches(['<', '>']);
     let step = if text.ends_with(|c: char| c.is_ascii_uppercase()) { 1000.0 } else { KIB };
@@ -106,7 +106,7 @@ fn size(text: &str) -> Option<f64> {
     }
 }
 
-/// `97.85` of `Data%`.
+/// Parses `97.85` of `Data%`.
 fn share(text: Option<&str>) -> Option<f64> {
     number(text?).filter(|percent| *percent <= 100.0).map(|percent| percent / 100.0)
 }
@@ -117,7 +117,7 @@ fn read_report(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
         return Err(lines.refuse_at(&header, "a header of lvs, vgs or pvs"));
     };
     let columns = ReportColumns::of(&header.text);
-    // No volume is called like a percentage.
+    // Names of volumes do not look like percentages.
     let is_name = |text: &str, column: &str| columns.cell(text, column).is_none_or(|name| number(name).is_none());
     let are_names = |text: &str| ["Pool", "Origin"].iter().all(|column| is_name(text, column));
     let is_own = |text: &str| is_row(text, &columns) && columns.are_aligned(text) && are_names(text);
@@ -151,7 +151,7 @@ fn read_report(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
     Ok(())
 }
 
-/// A row has attributes where the header has them.
+/// Returns true if a row has attributes in the column of the header's attributes.
 fn is_row(text: &str, columns: &ReportColumns) -> bool {
     columns.cell(text, "Attr").is_some_and(is_attributes)
 }
@@ -160,14 +160,14 @@ fn is_attributes(word: &str) -> bool {
     word.contains('-') && word.bytes().all(|b| b == b'-' || b.is_ascii_alphabetic())
 }
 
-/// Whether a line has attributes anywhere: it is indented like a row.
+/// Returns true if a line is indented like a row and has attributes anywhere.
 fn has_attributes(text: &str) -> bool {
     text.starts_with("  ") && text.split_whitespace().any(|word| (3..=10).contains(&word.len()) && is_attributes(word))
 }
 
 const MISSING: &str = "a physical volume is missing";
 
-/// What the first of a volume's attributes is (lvs(8): lv_attr).
+/// Returns the meaning of the first attribute of a volume (lvs(8): lv_attr).
 fn kind_of(attr: &str) -> &'static str {
     match attr.chars().next() {
         Some('t') => "thin pool",
@@ -184,7 +184,7 @@ fn kind_of(attr: &str) -> &'static str {
     }
 }
 
-/// What the fifth and the ninth attribute say is wrong.
+/// Returns the failure that the fifth or ninth attribute reports.
 fn failure_of(attr: &str) -> Option<&'static str> {
     let at = |position: usize| attr.chars().nth(position);
     match (at(4), at(8)) {
@@ -202,7 +202,7 @@ fn failure_of(attr: &str) -> Option<&'static str> {
 
 fn volume<'l>(cell: &impl Fn(&str) -> Option<&'l str>, line: u32, run: &mut ToolRun) {
     let (Some(name), Some(attr)) = (cell("LV"), cell("Attr")) else { return };
-    // Parts of other volumes, which are not used by themselves.
+    // Parts of other volumes are not used by themselves.
     if name.starts_with('[') {
         return;
     }
@@ -211,7 +211,7 @@ fn volume<'l>(cell: &impl Fn(&str) -> Option<&'l str>, line: u32, run: &mut Tool
     let row = run.row::<Volume>(0.0, line, path.as_str().into());
     row.kind = kind.into();
     row.size = cell("LSize").and_then(size).into();
-    // Of a thin volume it is how much of its size was ever written.
+    // For a thin volume, it is the part of its size that was ever written.
     if kind != "thin volume" {
         row.data_used = share(cell("Data%").or_else(|| cell("Snap%"))).into();
         row.metadata_used = share(cell("Meta%")).into();
@@ -240,7 +240,7 @@ fn read_display(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
             last = lines.number();
             lines.skip(1);
             let Some((field, value)) = display_field(&text) else { continue };
-            // Two lines that were joined.
+            // Two lines were joined.
             is_damaged |= value.contains("  ");
             let percent = || share(value.strip_suffix('%'));
             match field {
@@ -284,7 +284,7 @@ fn read_display(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     Ok(())
 }
 
-/// The name and the value of a line of lvdisplay.
+/// Splits a line of lvdisplay into name and value.
 fn display_field(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     // `LV Creation host, time host1, 2024-05-01 10:00:00 +0000`
@@ -319,7 +319,7 @@ mod tests {
         window.newest::<Volume>().into_iter().map(|(name, row)| (name.to_string(), row.clone())).collect()
     }
 
-    /// In hundredths of a per cent.
+    /// Hundredths of a per cent.
     fn percent(share: whyslow_model::value::Gauge) -> Option<u32> {
         share.get().map(|share| (share * 10_000.0).round() as u32)
     }

@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// What md does by the words of the state.
+/// Actions of md, by the words of the state.
 const ACTIONS: [(&str, &str); 5] = [
     ("recovering", "recover"),
     ("resyncing", "resync"),
@@ -29,22 +29,22 @@ const ACTIONS: [(&str, &str); 5] = [
     ("repairing", "repair"),
 ];
 
-/// `/dev/md0:`
+/// Parses `/dev/md0:`.
 fn array(line: &str) -> Option<&str> {
     let name = line.trim_end().strip_prefix("/dev/")?.strip_suffix(':')?;
     name.starts_with("md").then(|| name.strip_prefix("md/").unwrap_or(name))
 }
 
-/// `     Raid Level : raid1`
+/// Parses `     Raid Level : raid1`.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(" : ")?;
     Some((name.trim(), value.trim()))
 }
 
-/// The array of a state that was quoted without it.
+/// Placeholder for the array of a state that was quoted without it.
 const UNNAMED: &str = "md";
 
-/// `             State : clean, degraded, recovering`
+/// Returns true for `             State : clean, degraded, recovering`.
 fn is_lone_state(line: &str) -> bool {
     const STATES: [&str; 9] =
         ["clean", "active", "inactive", "degraded", "recovering", "resyncing", "checking", "reshaping", "FAILED"];
@@ -78,13 +78,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 "Active Devices" => active = number(value),
                 "State" => {
                     row.state = value.split(',').next().unwrap_or(value).trim().into();
-                    // A list that goes on was cut.
+                    // A list that continues was cut.
                     let action = ACTIONS.iter().find(|(word, _)| value.contains(word)).map(|(_, action)| *action);
                     row.action = action.or((!value.ends_with(',')).then_some("idle")).into();
                 }
                 "Rebuild Status" | "Resync Status" | "Reshape Status" | "Check Status" => {
                     row.sync_done = value.split('%').next().and_then(number).map(|percent| percent / 100.0).into();
-                    // Its state says what runs, unless it was cut.
+                    // The state shows which action runs, unless it was cut.
                     if row.action.get() == Some("idle") {
                         row.action = State::default();
                     }
@@ -107,7 +107,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The device in `0  8  1  0  active sync  /dev/sda1`.
+/// Returns the device in `0  8  1  0  active sync  /dev/sda1`.
 fn member(line: &str) -> Option<&str> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let numbered = fields.len() > 4 && fields[..3].iter().all(|f| f.bytes().all(|b| b.is_ascii_digit()));

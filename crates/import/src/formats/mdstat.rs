@@ -19,21 +19,21 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The personalities of md, and what they are called in old kernels.
+/// Personalities of md, including their names in old kernels.
 const LEVELS: [&str; 9] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear", "multipath", "faulty"];
 
-/// `md0 : active raid1 sdc1[2] sda1[0]`
+/// Parses `md0 : active raid1 sdc1[2] sda1[0]`.
 fn array(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.split_once(" : ")?;
     (name.starts_with("md") && (rest.starts_with("active") || rest.starts_with("inactive")))
         .then_some((name.trim(), rest))
 }
 
-/// The array of a line that was quoted without its name.
+/// Placeholder for the array of a line that was quoted without its name.
 const UNNAMED: &str = "md";
 
-/// `      [>....................]  check =  3.4% (66412416/1953382464) finish=1612.9min speed=19496K/sec`, alone, and the number of
-/// lines that it stands on.
+/// Returns a lone `      [>....................]  check =  3.4% (66412416/1953382464) finish=1612.9min speed=19496K/sec`, and
+/// the number of its lines.
 fn lone_progress(lines: &mut Lines<'_>) -> Option<(String, usize)> {
     let is_bar = |bar: &str| !bar.is_empty() && bar.bytes().all(|b| b"=>.".contains(&b));
     let line = lines.peek(0)?.trim_start();
@@ -61,7 +61,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         lines.take_past_blanks_if(|text| text.starts_with("unused devices:") || array(text).is_some())
     {
         let Some((name, rest)) = array(&line.text) else { break };
-        // The lines up to the next array belong to this one, however they are wrapped.
+        // All lines up to the next array belong to this one, however they are wrapped.
         let mut text = rest.to_owned();
         while let Some(next) = lines.take_if(|next| {
             !next.trim().is_empty() && array(next).is_none() && !next.starts_with("unused") && !is_command(next)
@@ -92,7 +92,7 @@ fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
     progress(&words, row);
 }
 
-/// What the array does, and how far it has come.
+/// Records the action of the array and its progress.
 fn progress(words: &[&str], row: &mut Array) {
     for (at, word) in words.iter().enumerate() {
         if ["check", "resync", "recovery", "repair", "reshape"].contains(word) && words.get(at + 1) == Some(&"=") {
@@ -105,7 +105,7 @@ fn progress(words: &[&str], row: &mut Array) {
     }
 }
 
-/// Records the members that failed, if any did.
+/// Records the failed members, if any.
 pub fn record_failed<S: AsRef<str>>(row: &mut Array, failed: &[S]) {
     if !failed.is_empty() {
         let names: Vec<&str> = failed.iter().map(AsRef::as_ref).collect();
@@ -113,7 +113,7 @@ pub fn record_failed<S: AsRef<str>>(row: &mut Array, failed: &[S]) {
     }
 }
 
-/// Records a member of an array, and the disk that it is a partition of.
+/// Records a member of an array, and the disk that contains it if it is a partition.
 pub fn record_member(run: &mut ToolRun, line: u32, array: &str, member: &str) {
     let link = LinkKey { upper: array.into(), lower: member.into() };
     run.row::<Layer>(0.0, line, link).kind = "md".into();
@@ -123,21 +123,21 @@ pub fn record_member(run: &mut ToolRun, line: u32, array: &str, member: &str) {
     }
 }
 
-/// The device of a member: `sdc1[2]`, `sdb[1](F)`.
+/// Returns the device of a member: `sdc1[2]`, `sdb[1](F)`.
 fn member(word: &str) -> Option<&str> {
     let (device, rest) = word.split_once('[')?;
     let numbered = rest.split(']').next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     (!device.is_empty() && numbered).then_some(device)
 }
 
-/// `sda1` is a partition of `sda`, if the names of its kind have the number right after the letters.
+/// Returns the disk of a partition: `sda` for `sda1`, if names of its kind have the number right after the letters.
 fn disk_of(member: &str) -> Option<&str> {
     let disk = member.trim_end_matches(|c: char| c.is_ascii_digit());
     let lettered = ["sd", "hd", "vd", "xvd"].iter().any(|family| disk.starts_with(family));
     (lettered && disk.len() < member.len()).then_some(disk)
 }
 
-/// `[3/2]`: members configured and working.
+/// Returns the numbers of configured and working members in `[3/2]`.
 fn member_counts(word: &str) -> Option<(f64, f64)> {
     let (all, working) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
     Some((number(all)?, number(working)?))

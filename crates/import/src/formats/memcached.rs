@@ -1,4 +1,4 @@
-//! The answer of memcached to `stats` (doc/protocol.txt: general-purpose statistics).
+//! Response of memcached to `stats` (doc/protocol.txt: general-purpose statistics).
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
 
 const SERVER: &str = "memcached";
 
-/// `STAT curr_connections 1021`
+/// Parses `STAT curr_connections 1021`.
 fn statistic(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().strip_prefix("STAT ")?.split_once(' ')?;
     let is_name = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
@@ -29,7 +29,7 @@ fn statistic(line: &str) -> Option<(&str, &str)> {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut values: BTreeMap<String, f64> = BTreeMap::new();
-    // What comes again is of the next answer.
+    // A repeated name belongs to the next response.
     while let Some(line) = lines.take_if(|text| statistic(text).is_some_and(|(name, _)| !values.contains_key(name))) {
         if let Some((name, value)) = statistic(&line.text) {
             values.extend(number(value).map(|value| (name.to_owned(), value)));

@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Whether a line is of a field that no other file has.
+/// Returns true if a line has a field that no other file has.
 fn is_own(line: &str) -> bool {
     const OWN: [&str; 11] = [
         "MemTotal",
@@ -55,7 +55,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The pool of huge pages of the default size, which takes five lines.
+/// Pool of huge pages of the default size, which takes five lines.
 #[derive(Default)]
 struct HugePages {
     size: Option<u64>,
@@ -63,7 +63,7 @@ struct HugePages {
 }
 
 impl HugePages {
-    /// Whether the line is one of them.
+    /// Takes a line. Returns true if it is one of the five.
     fn take(&mut self, line: &str) -> bool {
         const COUNTS: [&str; 4] = ["HugePages_Total", "HugePages_Free", "HugePages_Rsvd", "HugePages_Surp"];
         let Some((name, value)) = meminfo::entry(line) else { return false };
@@ -75,7 +75,7 @@ impl HugePages {
         true
     }
 
-    /// Nothing if lines are missing, or do not fit together.
+    /// Returns the row, or `None` if lines are missing or inconsistent.
     fn row(&self) -> Option<Hugepages> {
         let [Some(total), Some(free), Some(reserved), Some(surplus)] = self.counts else { return None };
         let is_plausible = free <= total && reserved <= free && surplus <= total;
@@ -90,7 +90,7 @@ impl HugePages {
     }
 }
 
-/// A name that ends in a colon, then a number or what is left of one.
+/// Returns true for a name that ends in a colon, followed by a number or its remnant.
 fn is_line(text: &str) -> bool {
     let Some((name, value)) = text.split_once(':') else { return false };
     let unit = value.trim_end().ends_with("kB") || name.starts_with("HugePages_");

@@ -1,4 +1,4 @@
-//! mkfs.xfs(8) and xfs_info(8): how a file system was made, and where its log is.
+//! mkfs.xfs(8) and xfs_info(8): parameters of a file system, and the location of its log.
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The sections, which are followed by `name=value` pairs, and the values in them that affect performance.
+/// Sections, which are followed by `name=value` pairs, and the values in them that affect performance.
 const SECTIONS: [(&str, &[&str]); 5] = [
     ("meta-data", &["sectsz"]),
     ("data", &["bsize", "blocks", "sunit", "swidth"]),
@@ -28,7 +28,7 @@ const SECTIONS: [(&str, &[&str]); 5] = [
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut system = String::new();
     let mut section: (&str, &[&str]) = ("", &[]);
-    // What comes again is of a section whose beginning was lost.
+    // A repeated name belongs to a section whose beginning was lost.
     let mut seen = BTreeSet::new();
     let begins = |name: &str| SECTIONS.into_iter().find(|(section, _)| *section == name.trim());
     while let Some(line) = lines

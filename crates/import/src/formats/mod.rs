@@ -1,4 +1,4 @@
-//! The formats, one file each. A format is declared in its own file, and listed here.
+//! The formats, one file each. Each format is declared in its own file and listed here.
 
 mod atop;
 mod atop_screen;
@@ -138,7 +138,7 @@ use crate::supportconfig;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Every format. If two have the same counter of the same thing, the first one is used: it is more exact.
+/// All formats. If two have the same counter of the same object, the first one is used because it is more exact.
 pub const FORMATS: &[Format] = &[
     sar::SAR,
     sar::MPSTAT,
@@ -156,10 +156,10 @@ pub const FORMATS: &[Format] = &[
     atop::FORMAT,
     atop_screen::FORMAT,
     dstat::FORMAT,
-    // Its first line begins with a time, as those of a log do.
+    // Its first line begins with a time, like the lines of a log.
     innodb::FORMAT,
     innodb::VARIABLES,
-    // Its words are also those of a message of the kernel.
+    // A kernel message uses the same words.
     vcgencmd::FORMAT,
     kernel_log::FORMAT,
     kernel_stack::FORMAT,
@@ -235,7 +235,7 @@ pub const FORMATS: &[Format] = &[
     smartd::FORMAT,
     nvme::FORMAT,
     zpool::STATUS,
-    // Its header could be one of lsblk.
+    // Its header could be that of lsblk.
     zpool::LIST,
     zpool_iostat::FORMAT,
     stat_f::FORMAT,
@@ -286,14 +286,14 @@ pub const FORMATS: &[Format] = &[
     raid_controller::SSACLI,
 ];
 
-/// A program that prints files: the output may be in any format.
+/// A program that prints files: the output may have any format.
 const CAT: &str = "cat";
 
 static PROGRAMS: LazyLock<HashMap<&str, Recognized>> =
     LazyLock::new(|| FORMATS.iter().flat_map(|format| format.programs).map(|p| (p.name, p.recognized)).collect());
 
-/// Which of two tools counts where both report one counter: ethtool, as a card knows what it dropped and sar what the driver adds up;
-/// otherwise the first in the list.
+/// Ranks the tools that report the same counter: ethtool first, since a card knows what it dropped, while sar shows what the
+/// driver adds up; then the order of the list.
 pub(crate) fn rank(name: &str) -> usize {
     if name == ethtool::FORMAT.name {
         return 0;
@@ -301,18 +301,18 @@ pub(crate) fn rank(name: &str) -> usize {
     FORMATS.iter().position(|f| f.name == name).unwrap_or(FORMATS.len())
 }
 
-/// Whether all output of a program is in known formats, so that a line in none is suspicious.
+/// Returns true if all output of a program is in known formats, so that an unrecognized line is suspicious.
 pub(crate) fn is_fully_read(program: &str) -> bool {
     PROGRAMS.get(program).is_some_and(|recognized| *recognized != Recognized::Partly)
 }
 
-/// Whether output of a command is in a known format, or lines of files that are.
+/// Returns true if the output of a command is in a known format, or consists of lines of files that are.
 pub(crate) fn is_read(command: &CommandLine) -> bool {
     PROGRAMS.contains_key(command.program()) || command.is_grep() || command.program() == CAT
 }
 
-/// Whether no figures are expected from what a command prints, although it is a reasonable thing to ask: it is summed up or picked by
-/// other programs, or of a program that prints other things, too.
+/// Returns true if a command is reasonable but its output is not expected to yield figures: other programs summarize or filter
+/// it, or its program also prints other things.
 pub(crate) fn is_for_people(command: &CommandLine) -> bool {
     const PROGRAMS_FOR_PEOPLE: [&str; 6] = ["taskset", "cut", "sort", "for", "timeout", "ulimit"];
     let is_partly_read = PROGRAMS.get(command.program()) == Some(&Recognized::Partly);
@@ -323,22 +323,22 @@ fn is_bare_command(program: &str) -> bool {
     program == CAT || PROGRAMS.get(program) == Some(&Recognized::Anywhere)
 }
 
-/// The command line that a line of text is.
+/// Parses a line of text as a command line.
 pub(crate) fn command_of(text: &str) -> Option<CommandLine> {
     CommandLine::at_prompt(text).or_else(|| CommandLine::bare(text, is_bare_command))
 }
 
-/// Whether a line of text is a command line.
+/// Returns true if a line of text is a command line.
 pub(crate) fn is_command(text: &str) -> bool {
     command_of(text).is_some()
 }
 
-/// The command line in the name of a sosreport's file.
+/// Returns the command line in the file name of a sosreport.
 pub(crate) fn command_in_file_name(file: &str) -> Option<CommandLine> {
     CommandLine::in_file_name(file, is_bare_command)
 }
 
-/// Whether the next line begins an output with a comment, which looks like a command at root's prompt.
+/// Returns true if the next line begins an output with a comment, which looks like a command at root's prompt.
 pub(crate) fn begins_with_comment(lines: &mut Lines<'_>) -> bool {
     let starts = |lines: &mut Lines<'_>| FORMATS.iter().any(|f| (f.starts)(lines));
     if !lines.next_is(|text| text.trim_start().starts_with('#')) {
@@ -354,7 +354,7 @@ pub(crate) fn begins_with_comment(lines: &mut Lines<'_>) -> bool {
     begins
 }
 
-/// Whether the next line begins something other than the output of `own`: a prompt, or another tool's output.
+/// Returns true if the next line begins something other than the output of `own`: a prompt, or another tool's output.
 pub(crate) fn another_output_starts(lines: &mut Lines<'_>, own: &str) -> bool {
     let Some(text) = lines.peek(0) else { return true };
     is_command(text)
@@ -371,7 +371,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// The formats that some line of a text begins.
+    /// Returns the formats that begin at any line of a text.
     fn begun(text: &[u8]) -> BTreeSet<&'static str> {
         let mut lines = Lines::new("x", text);
         let mut found = BTreeSet::new();

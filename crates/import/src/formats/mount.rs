@@ -1,4 +1,4 @@
-//! mount(8) without arguments: what is mounted where.
+//! mount(8) without arguments: mounted file systems.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Mount;
@@ -23,7 +23,7 @@ struct MountEntry<'t> {
 }
 
 impl<'t> MountEntry<'t> {
-    /// `/dev/vda on / type ext4 (rw,relatime)`; a label may follow in brackets.
+    /// Parses `/dev/vda on / type ext4 (rw,relatime)`; a label may follow in brackets.
     fn of(line: &'t str) -> Option<Self> {
         let (device, rest) = line.split_once(" on /")?;
         let (_, from_point) = line.split_at(line.len() - rest.len() - 1);
@@ -31,7 +31,7 @@ impl<'t> MountEntry<'t> {
         let (kind, rest) = rest.split_once(" (")?;
         let (options, _) = rest.split_once(')')?;
         let mode = options.split(',').next().is_some_and(|o| o == "rw" || o == "ro");
-        // Two lines that were joined.
+        // Two lines were joined.
         let is_one = !point.contains(" type ") || !point.contains(" (r");
         (mode && is_one && !kind.contains(' ')).then_some(Self { device, point, kind, options })
     }
@@ -40,7 +40,7 @@ impl<'t> MountEntry<'t> {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_if(|text| MountEntry::of(text).is_some()) {
         let Some(mounted) = MountEntry::of(&line.text) else { break };
-        // Of two mounts on one point the later one is visible.
+        // If two file systems are mounted on one point, the later one is visible.
         let row = run.row::<Mount>(0.0, line.number, mounted.point.into());
         row.device = mounted.device.trim_start_matches("/dev/").into();
         row.kind = mounted.kind.into();

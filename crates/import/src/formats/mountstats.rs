@@ -1,4 +1,4 @@
-//! mountstats(8), and /proc/self/mountstats from which it computes: counts since a file system was mounted.
+//! mountstats(8), and /proc/self/mountstats, from which it computes: counters since a file system was mounted.
 
 use crate::prelude::*;
 use crate::table::is_cell;
@@ -17,7 +17,8 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Server and mount point in `Stats for server:/export mounted on /mnt:`, or the file's `device ... mounted on ...`.
+/// Returns the server and mount point in `Stats for server:/export mounted on /mnt:`, or in the file's `device ... mounted on
+/// ...`.
 fn title(line: &str) -> Option<(&str, &str)> {
     let printed = || line.strip_prefix("Stats for ")?.trim_end().strip_suffix(':')?.split_once(" mounted on ");
     printed().or_else(|| mount(line).map(|m| (m.device, m.point)))
@@ -25,7 +26,7 @@ fn title(line: &str) -> Option<(&str, &str)> {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
-    // A mount again belongs to the next reading.
+    // A repeated mount belongs to the next reading.
     while let Some(line) =
         lines.take_past_blanks_if(|text| title(text).is_some_and(|(_, point)| !seen.iter().any(|p| p == point)))
     {
@@ -51,14 +52,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The totals of a mount, and its age in seconds; none for a file system of another kind.
+/// Returns the totals of a mount, and its age in seconds; no totals for a file system of another kind.
 fn totals(lines: &mut Lines<'_>) -> Result<Option<(Operations, Option<f64>)>, Refusal> {
     let mut totals = None;
     let mut mounted = None;
     let mut seen: Vec<String> = Vec::new();
     let mut refusal = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
-        // What was broken off a line is no row of another output.
+        // A piece that was broken off a line is not a row of another output.
         let is_piece = blanks == 0 && text.split_whitespace().all(is_cell);
         if title(&text).is_some() || !is_piece && another_output_starts(lines, FORMAT.name) {
             break;
@@ -68,7 +69,7 @@ fn totals(lines: &mut Lines<'_>) -> Result<Option<(Operations, Option<f64>)>, Re
         let name = text.trim().split(':').next().unwrap_or_default().to_owned();
         if let Some(counts) = counts(&text) {
             match operations(counts) {
-                // Below the next mount, whose title was lost.
+                // This belongs to the next mount, whose title was lost.
                 Some(_) if seen.contains(&name) => {
                     refusal.get_or_insert_with(|| lines.refuse("each operation of a mount once"));
                 }
@@ -90,7 +91,7 @@ fn totals(lines: &mut Lines<'_>) -> Result<Option<(Operations, Option<f64>)>, Re
     }
 }
 
-/// Seconds in `NFS mount age: 9 days, 1:02:03`, as Python prints a time.
+/// Returns the seconds in `NFS mount age: 9 days, 1:02:03`, as Python prints a time.
 fn printed_age(text: &str) -> Option<f64> {
     let age = text.trim_start().strip_prefix("NFS mount age:")?.trim();
     let (days, time) = match age.split_once(" day") {
@@ -102,13 +103,13 @@ fn printed_age(text: &str) -> Option<f64> {
     Some(days * clock::DAY + hours * 3600.0 + minutes * 60.0 + seconds)
 }
 
-/// `READ:`
+/// Returns true for `READ:`.
 fn is_operation(text: &str) -> bool {
     let name = text.trim_end().strip_suffix(':').unwrap_or_default();
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
 }
 
-/// The three lines below an operation's name: counts, bytes, and mean times in milliseconds.
+/// Reads the three lines below an operation's name: counts, bytes, and mean times in milliseconds.
 fn printed(lines: &mut Lines<'_>) -> Result<Operations, Refusal> {
     let mut read = Operations::default();
     let mut operations = None;

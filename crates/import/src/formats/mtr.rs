@@ -1,4 +1,4 @@
-//! mtr(8) in its report mode: how many echoes each hop on the way to a host answered.
+//! mtr(8) in report mode: echo replies from each hop on the way to a host.
 
 use super::ping::is_plain_host;
 use crate::prelude::*;
@@ -16,16 +16,16 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `Start: 2020-06-09T11:20:41+0200`
+/// Returns true for `Start: 2020-06-09T11:20:41+0200`.
 fn is_start(line: &str) -> bool {
     line.starts_with("Start: ")
 }
 
-/// The columns of a report unless others are asked for (-o).
+/// Columns of a report, including those that -o adds.
 const COLUMNS: &[&str] =
     &["Loss%", "Snt", "Last", "Avg", "Best", "Wrst", "StDev", "Drop", "Rcv", "Jttr", "Javg", "Jmax", "Jint"];
 
-/// `HOST: web1                Loss%   Snt   Last   Avg  Best  Wrst StDev`
+/// Returns true for `HOST: web1                Loss%   Snt   Last   Avg  Best  Wrst StDev`.
 fn is_columns(line: &str) -> bool {
     let Some((_, columns)) =
         line.strip_prefix("HOST: ").and_then(|rest| rest.trim_start().split_once(char::is_whitespace))
@@ -35,12 +35,11 @@ fn is_columns(line: &str) -> bool {
     is_header(columns, COLUMNS, 2) && columns.contains("Loss%") && columns.contains("Snt")
 }
 
-/// A host on the way.
 struct Hop {
     line: u32,
     number: u8,
     host: String,
-    /// Share of the echoes that it did not answer, 0..1.
+    /// Share of the echoes without a reply, 0..1.
     loss: f64,
     values: Vec<f64>,
 }
@@ -50,7 +49,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         lines.skip(1);
     }
     let Some(title) = lines.take() else { return Err(lines.refuse("the columns of mtr")) };
-    // Behind `HOST: ` and the name.
+    // Skips `HOST: ` and the name.
     let names: Vec<String> = title.text.split_whitespace().skip(2).map(str::to_owned).collect();
     let mut hops: Vec<Hop> = Vec::new();
     while let Some(line) = lines.take_if(|text| is_hop(text) || text.trim_start().starts_with("|")) {
@@ -63,13 +62,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         });
         hops.extend(lines.keep(hop)?);
     }
-    // Where a line is missing, loss may begin at that one.
+    // If a line is missing, loss may begin at that hop.
     let are_all = hops.iter().zip(1..).all(|(hop, number)| hop.number == number);
     hops.retain(|hop| hop.host != "???");
     let column = |hop: &Hop, name: &str| hop.values.get(names.iter().position(|own| own == name)?).copied();
     let Some(last) = hops.last() else { return Ok(()) };
     let Some(sent) = column(last, "Snt").filter(|sent| *sent > 0.0) else { return Ok(()) };
-    // Loss begins where all hops from there on lose about as much as the last one; a hop before that only limits its replies.
+    // Loss begins at the first hop from which on all hops lose about as much as the last one; a hop before that only limits its
+    // replies.
     let lossy = hops.iter().rev().take_while(|hop| hop.loss > 0.5 * last.loss).last();
     let time = |name: &str| column(last, name).map(|ms| ms * NS_PER_MS);
     let row = run.row::<Ping>(0.0, last.line, last.host.as_str().into());
@@ -83,7 +83,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `  1.|-- 192.0.2.1`, and ` 1. 192.0.2.1` of older versions
+/// Returns true for `  1.|-- 192.0.2.1`, and ` 1. 192.0.2.1` of older versions.
 fn is_hop(line: &str) -> bool {
     let Some((number, rest)) = line.trim_start().split_once('.') else { return false };
     number.parse::<u8>().is_ok() && (rest.starts_with("|--") || rest.starts_with(' '))

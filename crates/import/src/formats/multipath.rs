@@ -1,4 +1,4 @@
-//! multipath(8) -ll: the paths to each device, by priority group (libmultipath/print.c).
+//! multipath(8) -ll: paths to each device, by priority group (libmultipath/print.c).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{MappedDevice, Path, Queue};
@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The name and the kernel's name in `mpatha (3600...) dm-2 IBM,2145`, or in `3600... dm-2 IBM,2145`.
+/// Returns the name and the kernel's name in `mpatha (3600...) dm-2 IBM,2145` or `3600... dm-2 IBM,2145`.
 fn device(line: &str) -> Option<(&str, &str)> {
     let is_mapped = |word: &&str| word.strip_prefix("dm-").is_some_and(|n| n.parse::<u32>().is_ok());
     let mut words = line.split_whitespace();
@@ -28,7 +28,8 @@ fn device(line: &str) -> Option<(&str, &str)> {
     Some((name, words.take(2).find(is_mapped)?))
 }
 
-/// Whether the group is in use: `|-+- policy='service-time 0' prio=50 status=active`, `\_ round-robin 0 [prio=50][active]`.
+/// Returns true if the group is in use: `|-+- policy='service-time 0' prio=50 status=active`, `\_ round-robin 0
+/// [prio=50][active]`.
 fn group(line: &str) -> Option<bool> {
     if let Some((_, status)) = line.split_once("status=") {
         let known = [("active", true), ("enabled", false), ("disabled", false), ("undef", false)];
@@ -37,7 +38,8 @@ fn group(line: &str) -> Option<bool> {
     (line.contains("[prio=") || line.contains(" 0 [")).then(|| line.contains("[active]"))
 }
 
-/// Adapter, device and states in `| `- 3:0:0:1 sdb 8:16 active ready running`, `\_ 0:0:0:1 sda 8:0 [active][ready]`.
+/// Returns the address, device and states in `| `- 3:0:0:1 sdb 8:16 active ready running` or `\_ 0:0:0:1 sda 8:0
+/// [active][ready]`.
 fn path(line: &str) -> Option<(&str, &str, Vec<&str>)> {
     let text = line.trim_start_matches(['|', '`', '-', '\\', '_', ' ']);
     let (address, rest) = text.split_once(' ')?;
@@ -49,7 +51,7 @@ fn path(line: &str) -> Option<(&str, &str, Vec<&str>)> {
     (known && is_whole).then_some((address, name, states))
 }
 
-/// Whether it is the last path of its group, so that the next one belongs to another.
+/// Returns true for the last path of its group, so that the next one belongs to another group.
 fn is_last_of_group(line: &str) -> bool {
     line.contains("`- ")
 }
@@ -62,7 +64,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let mut sizes = 0;
         while let Some(text) = lines.peek(0) {
             if let Some((address, lower, states)) = path(text) {
-                // The line of its group, or that of its device, was lost.
+                // The line of its group or of its device was lost.
                 let group = in_use.filter(|_| sizes < 2);
                 in_use = in_use.filter(|_| !is_last_of_group(text));
                 let Some(group) = group else {
@@ -95,7 +97,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// A group that is not in use stands by, until the one in use has failed.
+/// Returns the state of a path. A group that is not in use is on standby until the one in use has failed.
 fn state_of(states: &[&str], in_use: bool) -> &'static str {
     if states.iter().any(|state| ["failed", "faulty", "shaky", "offline"].contains(state)) {
         "failed"

@@ -56,7 +56,7 @@ fn interfaces(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     let Some(header) = lines.take_if(is_header) else { return Ok(()) };
     let columns = words(&header.text).into_iter().skip(1).filter(|name| name != "Flg").collect();
     while lines.next_is(|text| !text.trim().is_empty()) && !another_output_starts(lines, INTERFACES.name) {
-        // An alias has no counts of its own.
+        // An alias has no counters of its own.
         if lines.next_is(|text| text.contains("no statistics available")) {
             lines.skip(1);
             continue;
@@ -70,10 +70,10 @@ fn interfaces(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The sections: with -t, -u or -w only some of them.
+/// Section titles; with -t, -u or -w only some of them are printed.
 const SECTIONS: [&str; 5] = ["Ip", "Icmp", "Tcp", "Udp", "TcpExt"];
 
-/// What net-tools says in words instead of the kernel's names (statistics.c), after its section; `#` is the number.
+/// Phrases that net-tools prints instead of the kernel's names (statistics.c), after their section; `#` is the number.
 const PHRASES: MetricColumns<Protocol> = columns![
     "Ip: # total packets received" => ip_in_receives,
     "Ip: # incoming packets discarded" => ip_in_discards,
@@ -121,7 +121,7 @@ fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     let mut section = String::new();
     while let Some(text) = lines.peek(0) {
         if let Some(name) = section_title(text) {
-            // A section again belongs to the next reading.
+            // A repeated section belongs to the next reading.
             if !sections.insert(name.to_owned()) {
                 break;
             }
@@ -129,7 +129,7 @@ fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
         } else if !text.starts_with([' ', '\t']) {
             break;
         } else if let Some((metric, count)) = counter(&section, text.trim()) {
-            // So does a counter again, where grep left no sections.
+            // So does a repeated counter, if grep left no sections.
             if !seen.insert(metric) && section.is_empty() {
                 break;
             }
@@ -141,18 +141,18 @@ fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// `TcpExt:`
+/// Parses `TcpExt:`.
 fn section_title(text: &str) -> Option<&str> {
     text.trim_end().strip_suffix(':').filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// The text of a line below a section's title.
+/// Returns the text of a line below a section's title.
 fn indented(line: &str) -> Option<&str> {
     line.strip_prefix("    ").filter(|text| text.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// The metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`. Where grep left no section's title,
-/// `section` is empty, and only what stands in one section is known.
+/// Returns the metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`. If grep left no section title,
+/// `section` is empty, and only counters that occur in a single section are known.
 fn counter(section: &str, text: &str) -> Option<(&'static str, u64)> {
     static NAMES: LazyLock<CounterNames> = LazyLock::new(CounterNames::default);
     let whole = |word: &str| number(word).map(|n| n as u64);
@@ -202,7 +202,7 @@ mod tests {
         let change = window.change::<Protocol>().unwrap();
         assert_eq!((change.rate(|p| p.tcp_out_segs), change.rate(|p| p.tcp_retrans_segs)), (Some(100.0), Some(3.0)));
         assert_eq!(change.rate(|p| p.tcp_ext_tcp_fast_retrans), Some(2.0));
-        // Without times there are two captures.
+        // Without times, there are two captures.
         assert_eq!(crate::testing::read_text(&format!("{first}{second}")).unwrap().len(), 2);
     }
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(per_second(|p| p.tcp_retrans_segs), Some(60.0));
         assert_eq!(per_second(|p| p.tcp_ext_listen_overflows), Some(60.0));
         assert_eq!(per_second(|p| p.tcp_ext_tcp_lost_retransmit), Some(60.0));
-        // Without times there are two captures.
+        // Without times, there are two captures.
         let text = "    1000 segments retransmitted\n    1600 segments retransmitted\n";
         assert_eq!(crate::testing::read_text(text).unwrap().len(), 2);
     }

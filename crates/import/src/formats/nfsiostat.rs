@@ -23,13 +23,13 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `filer:/export mounted on /mnt:`
+/// Parses `filer:/export mounted on /mnt:`.
 fn title(line: &str) -> Option<(&str, &str)> {
     let (server, point) = line.trim_end().strip_suffix(':')?.split_once(" mounted on ")?;
     (!server.contains(' ')).then_some((server, point.trim()))
 }
 
-/// A mount's reads and writes together, per second except for retransmissions.
+/// Reads and writes of a mount together, per second except for retransmissions.
 #[derive(Clone, Default)]
 struct MountReport {
     line: u32,
@@ -38,20 +38,21 @@ struct MountReport {
     queue: Option<f64>,
     round_trip: f64,
     execute: f64,
-    /// In the interval, or since the mount.
+    /// Number in the interval, or since the mount.
     retransmissions: f64,
-    /// The same per second, by their percentage of the operations.
+    /// The same per second, computed from their percentage of the operations.
     retransmission_rate: Option<f64>,
 }
 
 impl MountReport {
-    /// Retransmissions per second. Their number is no rate if it is not known over how long it was counted; their share is.
+    /// Returns the retransmissions per second. If the time over which they were counted is unknown, their number gives no rate,
+    /// but their share does.
     fn sent_again(&self, interval: ReportInterval, is_known: bool) -> Option<f64> {
         if is_known { Some(self.retransmissions / interval.seconds()) } else { self.retransmission_rate }
     }
 }
 
-/// The mounts of one report by mount point.
+/// Mounts of one report by mount point.
 type MountReports = BTreeMap<String, MountReport>;
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -67,7 +68,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         let mut report = MountReport { line: line.number, server: server.into(), ..MountReport::default() };
         let read = tables(lines, &mut report);
         let Some(()) = lines.keep(read)? else { continue };
-        // A mount that comes again belongs to the next report.
+        // A repeated mount belongs to the next report.
         if open.contains_key(point) {
             next(std::mem::take(&mut open), run);
         }
@@ -100,7 +101,7 @@ fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval, co
 fn tables(lines: &mut Lines<'_>, report: &mut MountReport) -> ReadResult {
     let is_header = |text: &str| text.trim_start().starts_with("read:") || text.trim_start().starts_with("write:");
     let is_row = |text: &str| text.split_whitespace().next().is_some_and(|w| number(w).is_some());
-    /// Reads and writes: the sums of one of them alone are no sums.
+    /// Reads and writes: both are needed for the sums.
     const TABLES: usize = 2;
     let begin = report.line;
     let mut columns: Option<Vec<String>> = None;
@@ -125,16 +126,17 @@ fn tables(lines: &mut Lines<'_>, report: &mut MountReport) -> ReadResult {
     }
 }
 
-/// The columns of all versions.
+/// Columns of all versions.
 const COLUMNS: [&str; 8] = ["ops/s", "kB/s", "kB/op", "retrans", "rtt", "exe", "queue", "errors"];
 
-/// `read:  ops/s  kB/s  kB/op  retrans  avg RTT (ms)  avg exe (ms)`: some names have several words.
+/// Returns the column names in `read:  ops/s  kB/s  kB/op  retrans  avg RTT (ms)  avg exe (ms)`; some names have several words.
 fn names(text: &str) -> Vec<String> {
     let text = text.replace("avg RTT (ms)", "rtt").replace("avg exe (ms)", "exe").replace("avg queue (ms)", "queue");
     text.split_whitespace().skip(1).map(str::to_owned).collect()
 }
 
-/// `  10.000   160.000   16.000   2 (1.0%)   4.500   4.600   0.100   0 (0.0%)`: a count and its percentage are one column.
+/// Reads `  10.000   160.000   16.000   2 (1.0%)   4.500   4.600   0.100   0 (0.0%)`; a count and its percentage are one
+/// column.
 fn operation(
     lines: &Lines<'_>,
     columns: &[String],
@@ -164,7 +166,7 @@ fn operation(
     Ok(())
 }
 
-/// 1 in `2 (1.0%)`, the first percentage of a row: errors come after retransmissions.
+/// Returns 1 for `2 (1.0%)`, the first percentage of a row: errors come after retransmissions.
 fn retransmission_percent(row: &str) -> Option<f64> {
     let (percent, _) = row.split_once('(')?.1.split_once("%)")?;
     number(percent)

@@ -1,4 +1,4 @@
-//! nfsstat(8): the calls of this machine's NFS client and server since boot (/proc/net/rpc).
+//! nfsstat(8): calls of this machine's NFS client and server since boot (/proc/net/rpc).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::NfsMount;
@@ -15,10 +15,10 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// What the client's calls are called, as they cannot be told apart by mount.
+/// Name for the client's calls, which are not counted by mount.
 const ALL_MOUNTS: &str = "all NFS mounts";
 
-/// `Client rpc stats:`, `Server nfs v4 operations:`
+/// Parses `Client rpc stats:`, `Server nfs v4 operations:`.
 fn section(line: &str) -> Option<&str> {
     let title = line.trim().strip_suffix(':')?;
     let mut words = title.split(' ');
@@ -31,7 +31,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut client = false;
     while let Some(title) = lines.take_past_blanks_if(|text| section(text).is_some()) {
         let of_calls = section(&title.text) == Some("Client rpc stats");
-        // The same again belongs to the next reading.
+        // A repetition belongs to the next reading.
         if of_calls && client {
             lines.reuse(title);
             break;
@@ -57,7 +57,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `calls      retrans    authrefrsh`
+/// Returns true for `calls      retrans    authrefrsh`.
 fn is_header(text: &str) -> bool {
     !text.trim().is_empty()
         && text.split_whitespace().all(|word| {
@@ -67,7 +67,7 @@ fn is_header(text: &str) -> bool {
         && text.split_whitespace().count() > 1
 }
 
-/// `0       0% 123    80%`, `1830021    41033      1830114`
+/// Returns true for `0       0% 123    80%`, `1830021    41033      1830114`.
 fn is_counts(text: &str) -> bool {
     !text.trim().is_empty()
         && text.split_whitespace().all(|word| word.trim_end_matches('%').bytes().all(|b| b.is_ascii_digit()))

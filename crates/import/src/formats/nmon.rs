@@ -1,6 +1,6 @@
-//! Files of nmon (`nmon -f`): one line for each report and snapshot, and one before them with the names of its columns.
+//! Files of nmon (`nmon -f`): one line for each report and snapshot, preceded by one with the names of its columns.
 //!
-//! Many people sort these files, as nmon itself advises; then the times come last, and the snapshots are placed by their
+//! Many people sort these files, as nmon itself advises. The times then come last, and the snapshots are placed by their
 //! numbers and the interval at the beginning.
 
 use crate::clock::{MONTHS, time_of_day};
@@ -41,9 +41,9 @@ const PAGING: MetricColumns<Vmstat> = columns![
 const TASKS: MetricColumns<System> = columns![
     "Blocked" => blocked, "pswitch" => context_switches, "fork" => forks,
 ];
-/// The sum of CPU shares may be off by rounding.
+/// Tolerance for the sum of rounded CPU shares.
 const ROUNDING: f64 = 1.0;
-/// Sections begin with a word of capital letters, digits and underscores.
+/// Maximum length of a section, a word of capital letters, digits and underscores.
 const LONGEST_SECTION: usize = 16;
 const MOST_SECTIONS: usize = 4096;
 
@@ -62,13 +62,13 @@ impl Time {
     }
 }
 
-/// `T0002`
+/// Parses `T0002`.
 fn snapshot(field: &str) -> Option<u32> {
     let digits = field.strip_prefix('T')?;
     (digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-/// `25-NOV-2026`
+/// Parses `25-NOV-2026`.
 fn date(text: &str) -> Option<Date> {
     let mut parts = text.split('-');
     let (day, month, year) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?.parse().ok()?);
@@ -76,7 +76,7 @@ fn date(text: &str) -> Option<Date> {
     Date::new(year, i8::try_from(month + 1).ok()?, day).ok()
 }
 
-/// Whether a line belongs to such a file.
+/// Returns true if a line belongs to such a file.
 fn is_line(line: &str) -> bool {
     line.split_once(',').is_some_and(|(section, _)| {
         section.len() <= LONGEST_SECTION
@@ -87,18 +87,18 @@ fn is_line(line: &str) -> bool {
 
 #[derive(Default)]
 struct NmonFile {
-    /// The names of the columns of each section, without its title.
+    /// Column names of each section, without its title.
     headers: HashMap<String, Vec<String>>,
     interval: Option<f64>,
     start: PrintedTime,
     clock: ReportClock,
-    /// The newest snapshot whose time was read, and its time and that of the one before.
+    /// Newest snapshot whose time was read, with its time, and the time of the previous snapshot.
     newest: Option<(u32, f64)>,
     before: Option<f64>,
 }
 
 impl NmonFile {
-    /// The time that a snapshot covers. The first one covers a part of an interval.
+    /// Returns the interval that a snapshot covers. The first one covers a part of an interval.
     fn interval_of(&self, snapshot: u32) -> Option<ReportInterval> {
         match (self.newest, self.before) {
             (Some((newest, to)), Some(from)) if newest == snapshot && to > from => Some(ReportInterval { from, to }),
@@ -110,7 +110,7 @@ impl NmonFile {
         }
     }
 
-    /// The time of a snapshot.
+    /// Returns the time of a snapshot.
     fn time_of(&self, snapshot: u32) -> Option<f64> {
         match self.newest {
             Some((newest, at)) => (newest == snapshot).then_some(at),
@@ -132,7 +132,7 @@ impl NmonFile {
     fn timed(&mut self, time: &Time, line: u32, run: &mut ToolRun) {
         if time.at.time.is_some() {
             self.start = if self.start.time.is_none() { time.at } else { self.start };
-            // The time of the snapshot before may have been lost.
+            // The time of the previous snapshot may have been lost.
             let before = self.newest.filter(|(snapshot, _)| snapshot.checked_add(1) == Some(time.snapshot));
             self.before = before.map(|(_, at)| at);
             let elapsed = run.note_clock(self.clock.read(time.at, self.interval), line);
@@ -155,7 +155,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         } else if section == "TOP" {
             top(&mut file, run, line.number, &fields);
         } else if let Some(snapshot) = snapshot(second) {
-            // Where more stands in the last field than a number, another line was joined.
+            // If the last field holds more than a number, another line was joined.
             let is_joined = fields.last().is_some_and(|last| last.contains(' '));
             let names = file.headers.get(section).filter(|names| is_joined || names.len() != fields.len() - 2);
             if names.is_some() {
@@ -185,7 +185,7 @@ fn machine(run: &mut ToolRun, line: u32, name: &str, value: &str) {
     }
 }
 
-/// The numbers of a snapshot by the names of the columns; the values that nmon does not know are -1 or -0.
+/// Returns the numbers of a snapshot by column name; nmon prints unknown values as -1 or -0.
 fn table(line: u32, names: &[String], fields: &[&str]) -> TableRow {
     let numbers = names.iter().zip(fields).filter_map(|(name, field)| Some((name.clone(), number(field)?)));
     TableRow::of(line, "", numbers)
@@ -211,7 +211,7 @@ fn row(file: &NmonFile, run: &mut ToolRun, line: u32, section: &str, snapshot: u
         }
         ("PROC", Some(interval)) => {
             let system = run.rates(interval, MachineKey, &row, &TASKS);
-            // nmon runs while it counts.
+            // nmon itself runs while it counts.
             system.running = row.get("Runnable").map(|n| (n - 1.0).max(0.0)).into();
         }
         ("NET" | "NETPACKET", Some(interval)) => {
@@ -239,12 +239,12 @@ fn row(file: &NmonFile, run: &mut ToolRun, line: u32, section: &str, snapshot: u
     }
 }
 
-/// Whether the shares add up to the whole: otherwise they do not stand under their names.
+/// Returns true if the shares add up to the whole: otherwise they are not under their names.
 fn is_whole(row: &TableRow) -> bool {
     (CPU.sum(row) / PERCENT - 100.0).abs() <= ROUNDING
 }
 
-/// The interface, metric and unit of `eth0-read-KB/s`, `eth0-write/s`.
+/// Returns the interface, metric and unit of `eth0-read-KB/s` or `eth0-write/s`.
 fn network_column(name: &str) -> Option<(&str, &'static str, f64)> {
     [
         ("-read-KB/s", "rx_bytes", KIB),
@@ -256,7 +256,7 @@ fn network_column(name: &str) -> Option<(&str, &'static str, f64)> {
     .find_map(|(end, metric, unit)| Some((name.strip_suffix(end)?, metric, unit)))
 }
 
-/// The metric and unit of a section of disks. Where there are many, they are spread over several: DISKREAD, DISKREAD1.
+/// Returns the metric and unit of a section of disks. Many disks are spread over several sections: DISKREAD, DISKREAD1.
 fn disk_column(section: &str) -> Option<(&'static str, f64)> {
     match section.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "DISKBUSY" => Some(("busy_time", PERCENT)),
@@ -267,7 +267,7 @@ fn disk_column(section: &str) -> Option<(&'static str, f64)> {
     }
 }
 
-/// `TOP,0002345,T0002,12.3,10.0,2.3,size,rss,…,Command`, below `TOP,+PID,Time,%CPU,%Usr,%Sys,Size,ResSet,…,Command`.
+/// Reads `TOP,0002345,T0002,12.3,10.0,2.3,size,rss,…,Command`, below `TOP,+PID,Time,%CPU,%Usr,%Sys,Size,ResSet,…,Command`.
 fn top(file: &mut NmonFile, run: &mut ToolRun, line: u32, fields: &[&str]) {
     let Some(snapshot) = fields.get(2).and_then(|field| snapshot(field)) else {
         if fields.get(1) == Some(&"+PID") {
@@ -293,7 +293,7 @@ mod tests {
     use whyslow_model::window::Window;
 
     fn check(window: &Window) {
-        // The second to the fifth snapshot: 8 s, 1797.4 kB/s of the first one left out.
+        // The second to the fifth snapshot: 8 s, without the 1797.4 kB/s of the first one.
         let disks = window.changes::<Disk>();
         let vda = disks.iter().find(|disk| &**disk.key() == "vda").unwrap();
         let close = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 0.001 * b.max(1.0), "{a:?} {b}");

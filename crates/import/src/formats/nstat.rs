@@ -21,15 +21,15 @@ pub const FORMAT: Format = Format {
 
 const JSON_KEY: &str = "kernel";
 
-/// `#kernel`, or `#48394.1804289383 sampling_interval=1 time_const=60`
+/// Returns true for `#kernel`, or `#48394.1804289383 sampling_interval=1 time_const=60`.
 fn is_title(line: &str) -> bool {
     line == "#kernel" || (line.starts_with('#') && line.contains("sampling_interval="))
 }
 
-/// The beginnings of the kernel's names.
+/// Prefixes of the kernel's names.
 const PROTOCOLS: [&str; 6] = ["Ip", "Tcp", "Udp", "Icmp", "MPTcp", "Sctp"];
 
-/// A row that grep left: `UdpInErrors                     12                 0.0`
+/// Returns true for a row that grep left: `UdpInErrors                     12                 0.0`
 fn is_row(line: &str) -> bool {
     if !PROTOCOLS.iter().any(|protocol| line.starts_with(protocol)) {
         return false;
@@ -80,7 +80,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// `TcpRetransSegs                  5955               0.0`: a name, a count, a rate that only its daemon knows.
+/// Reads `TcpRetransSegs                  5955               0.0`: a name, a count, and a rate that is set only by nstat's
+/// daemon.
 fn table(lines: &mut Lines<'_>) -> Result<Vec<(u32, String, u64)>, Refusal> {
     let mut counters = Vec::new();
     while let Some(line) = lines.take_if(|text| {

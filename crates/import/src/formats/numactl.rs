@@ -1,4 +1,4 @@
-//! numactl --hardware: the NUMA nodes, their CPUs and memory.
+//! numactl --hardware: NUMA nodes, their CPUs and memory.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Node;
@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `available: 2 nodes (0-1)`
+/// Returns true for `available: 2 nodes (0-1)`.
 fn is_title(line: &str) -> bool {
     line.strip_prefix("available: ").is_some_and(|rest| rest.contains(" nodes (") || rest.contains(" node ("))
 }
@@ -44,7 +44,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `node 0 cpus: 0 1`
+/// Parses `node 0 cpus: 0 1`.
 fn entry(text: &str) -> Option<(u32, &str, &str)> {
     let (head, value) = text.strip_prefix("node ")?.split_once(':')?;
     let (node, what) = head.split_once(' ')?;

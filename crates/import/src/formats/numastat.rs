@@ -19,39 +19,40 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// What -m, -n, -s and -p print above the table.
+/// Beginning of the title that -m, -n, -s and -p print above the table.
 const TITLE: &str = "Per-node ";
 
-/// The kinds of memory of a process, and their sum.
+/// Kinds of process memory, and their sum.
 const KINDS: [&str; 5] = ["Huge", "Heap", "Stack", "Private", "Total"];
-/// The counts that -n and -s print.
+/// Counters that -n and -s print.
 const COUNTS: [&str; 6] = ["Numa_Hit", "Numa_Miss", "Numa_Foreign", "Interleave_Hit", "Local_Node", "Other_Node"];
 
 fn is_named(line: &str, names: &[&str]) -> bool {
     line.split_whitespace().next().is_some_and(|name| names.contains(&name))
 }
 
-/// Of versions that do not know all lines of the kernel's meminfo.
+/// Returns true for the complaint of versions that do not know all lines of the kernel's meminfo.
 fn is_complaint(line: &str) -> bool {
     line.starts_with("Token ") && line.ends_with(" not in hash table.")
 }
 
-/// `PID                        Node 0           Total`
+/// Returns true for `PID                        Node 0           Total`.
 fn is_process_header(line: &str) -> bool {
     line.strip_prefix("PID ").is_some_and(|rest| columns(rest).is_some())
 }
 
-/// The process in `... process memory usage (in MBs) for PID 812 (mysqld)`, or in a row: `812 (mysqld)     3.95      3.95`.
+/// Returns the process in `... process memory usage (in MBs) for PID 812 (mysqld)`, or in a row:
+/// `812 (mysqld)     3.95      3.95`.
 fn process_of(text: &str) -> Option<(u32, &str, &str)> {
     let (pid, rest) = text.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(')')?;
-    // Two rows that were joined.
+    // Two rows were joined.
     let is_joined =
         name.split(") ").skip(1).any(|rest| rest.split_whitespace().next().is_some_and(|w| number(w).is_some()));
     Some((pid.trim().parse().ok().filter(|_| !is_joined)?, name, rest))
 }
 
-/// The nodes in the header: `node0  node1`, or `Node 0  Node 1  Total`.
+/// Returns the nodes in the header: `node0  node1`, or `Node 0  Node 1  Total`.
 fn columns(line: &str) -> Option<Vec<u32>> {
     let joined = line.replace("Node ", "node");
     let words = joined.split_whitespace().filter(|w| *w != "Total");
@@ -59,7 +60,7 @@ fn columns(line: &str) -> Option<Vec<u32>> {
     nodes.filter(|nodes| !nodes.is_empty())
 }
 
-/// Whether the first row of such a table follows, below a ruler.
+/// Returns true if the first row of such a table follows, below a ruler.
 fn has_rows(lines: &mut Lines<'_>) -> bool {
     let ruled = usize::from(lines.peek(1).is_some_and(is_ruler));
     lines.peek(1 + ruled).is_some_and(|line| line.starts_with("numa_hit") || line.starts_with("MemTotal"))
@@ -118,14 +119,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The resident memory of processes: of one, by kind, or of several, a row each.
+/// Reads the resident memory of processes: for one process by kind, for several one row each.
 fn processes(lines: &mut Lines<'_>, title: &str, run: &mut ToolRun) -> ReadResult {
     let one = title.split_once("for PID ").and_then(|(_, rest)| process_of(rest));
     let Some(header) = lines.take() else { return Err(lines.refuse("the names of the nodes")) };
     let nodes = columns(header.text.trim_start_matches("PID")).unwrap_or_default();
     let mut record = |line: u32, (pid, name): (u32, &str), numbers: &str| {
         let values: Option<Vec<f64>> = numbers.split_whitespace().map(number).collect();
-        // The total stands behind the nodes; a table that does not fit the screen has it in its last part only.
+        // The total follows the nodes; a table that does not fit the screen has it only in its last part.
         if let Some(total) = values.filter(|values| values.len() == nodes.len() + 1).and_then(|v| v.last().copied()) {
             let row = run.row::<Process>(0.0, line, process(pid));
             (row.command, row.rss) = (name.into(), (total * MIB).into());
@@ -146,7 +147,7 @@ fn processes(lines: &mut Lines<'_>, title: &str, run: &mut ToolRun) -> ReadResul
     Ok(())
 }
 
-/// Counts of pages as rounded megabytes: the size of a page is not printed.
+/// Reads counts of pages as rounded megabytes: the size of a page is not printed.
 fn in_megabytes(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     let (begin, header) = (lines.number(), lines.take().map(|line| line.text).unwrap_or_default());
     for node in columns(&header).unwrap_or_default() {
@@ -182,7 +183,7 @@ mod tests {
                 (1202, Some("bash"), Some(3.94 * MIB))
             ]
         );
-        // Pages that are printed as megabytes are not taken for pages.
+        // Pages printed as megabytes are not read as page counts.
         assert_eq!(window.the::<Node>().map(|node| node.numa_hit.get()), Some(None));
     }
 

@@ -1,4 +1,4 @@
-//! nvme(1) smart-log: what an NVMe drive reports about its own health (NVM Express Base Specification, log page 02h).
+//! nvme(1) smart-log: health of an NVMe drive, as it reports itself (NVM Express Base Specification, log page 02h).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Drive;
@@ -16,30 +16,30 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Fields as nvme-cli and as smartctl name them.
+/// Fields by the names of nvme-cli and of smartctl.
 pub const NVME_HEALTH: MetricColumns<Drive> = columns![
     "media_errors" => media_errors, "Media and Data Integrity Errors" => media_errors,
     "percentage_used" => wear * 0.01, "Percentage Used" => wear * 0.01,
 ];
 const WARNING: [&str; 2] = ["critical_warning", "Critical Warning"];
 /// Bits of the critical warning: spare blocks below the threshold, reliability degraded, read-only. High temperature is not
-/// among them.
+/// included.
 const FAILING: u32 = 0b1101;
 
-/// `Smart Log for NVME device:nvme0n1 namespace-id:ffffffff`
+/// Parses `Smart Log for NVME device:nvme0n1 namespace-id:ffffffff`.
 fn device(line: &str) -> Option<&str> {
     line.strip_prefix("Smart Log for NVME device:")?.split_whitespace().next()
 }
 
-/// The drive of fields that were quoted without it.
+/// Placeholder for the drive of fields that were quoted without it.
 const UNNAMED: &str = "nvme";
 
-/// `percentage_used                         : 105%`, without its title.
+/// Parses `percentage_used                         : 105%` without its title.
 fn lone_field(line: &str) -> Option<(&str, f64)> {
     field_alone(line).filter(|(field, _)| field.contains('_'))
 }
 
-/// A field and its amount, which nothing follows.
+/// Parses a field and its amount, if nothing follows the amount.
 pub fn field_alone(line: &str) -> Option<(&str, f64)> {
     let (field, value) = line.trim_start().split_once(':')?;
     let field = field.trim_end();
@@ -49,12 +49,12 @@ pub fn field_alone(line: &str) -> Option<(&str, f64)> {
     Some((field, amount(value)?))
 }
 
-/// Whether a field says something about the drive's health.
+/// Returns true if a field describes the drive's health.
 pub fn is_field(name: &str) -> bool {
     NVME_HEALTH.has(name) || WARNING.contains(&name)
 }
 
-/// `12`, `142%`, `0x04`, and a whole number with thousands separators of any locale.
+/// Parses `12`, `142%`, `0x04`, or a whole number with thousands separators of any locale.
 pub fn amount(value: &str) -> Option<f64> {
     if let Some(bits) = value.strip_prefix("0x") {
         return u32::from_str_radix(bits, 16).ok().map(f64::from);
@@ -62,7 +62,7 @@ pub fn amount(value: &str) -> Option<f64> {
     number(&value.trim_end_matches('%').replace([',', '.', '\'', ' ', '\u{a0}', '\u{202f}'], ""))
 }
 
-/// Whether the critical warning says that the drive is failing.
+/// Returns 1 if the critical warning reports that the drive is failing, else 0; `None` if it is missing.
 pub fn failing(row: &TableRow) -> Option<f64> {
     let bits = WARNING.iter().find_map(|name| row.get(name))?;
     Some(f64::from(u8::from(bits as u32 & FAILING != 0)))

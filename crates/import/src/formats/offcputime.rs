@@ -1,4 +1,5 @@
-//! offcputime of bcc and libbpf-tools: stacks of the functions in which threads stopped running, and for how long.
+//! offcputime of bcc and libbpf-tools: stacks of the functions in which threads stopped running, and the time they were off
+//! CPU.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::OffCpu;
@@ -15,11 +16,11 @@ pub const FORMAT: Format = Format {
 };
 
 const TITLE: &str = "Tracing off-CPU time (us)";
-/// The kernel and bcc both cut stacks there (kernel.perf_event_max_stack).
+/// Limit at which the kernel and bcc both cut stacks (kernel.perf_event_max_stack).
 const MOST_FRAMES: usize = 2 * 128;
-/// The innermost functions say what a thread waits for.
+/// Maximum number of functions: the innermost ones show what a thread waits for.
 const MOST_FUNCTIONS: usize = 24;
-/// Options that are followed by a value.
+/// Options that take a value.
 const VALUED: [&str; 6] = ["-p", "-t", "-m", "-M", "--state", "--stack-storage-size"];
 const NS_PER_US: f64 = 1e3;
 
@@ -27,7 +28,7 @@ fn is_title(line: &str) -> bool {
     line.starts_with(TITLE)
 }
 
-/// The function on a line: `    io_schedule`, `    b'io_schedule'`, `    io_schedule+0x10`.
+/// Returns the function on a line: `    io_schedule`, `    b'io_schedule'`, `    io_schedule+0x10`.
 fn function(line: &str) -> Option<&str> {
     let text = line.strip_prefix([' ', '\t'])?.trim();
     let text = text.strip_prefix("b'").and_then(|text| text.strip_suffix('\'')).unwrap_or(text);
@@ -37,12 +38,13 @@ fn function(line: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// A function, also of a program in any language; a sign between kernel and program; what could not be resolved.
+/// Returns true for a function of the kernel or of a program in any language, the separator between kernel and program, or an
+/// unresolved address.
 fn is_frame(line: &str) -> bool {
     line.starts_with([' ', '\t']) && !line.trim().is_empty() && program_of(line).is_none() && time_of(line).is_none()
 }
 
-/// The program and its number below a stack: `    -                mysqld (812)`.
+/// Returns the program and its PID below a stack: `    -                mysqld (812)`.
 fn program_of(line: &str) -> Option<(&str, u32)> {
     let rest = line.strip_prefix([' ', '\t'])?.trim().strip_prefix("- ")?.trim();
     let (name, pid) = rest.strip_suffix(')')?.rsplit_once(" (")?;
@@ -50,7 +52,7 @@ fn program_of(line: &str) -> Option<(&str, u32)> {
     Some((name, pid.parse().ok()?))
 }
 
-/// The time below the program, in microseconds.
+/// Returns the time below the program, in microseconds.
 fn time_of(line: &str) -> Option<f64> {
     line.starts_with([' ', '\t']).then(|| number(line.trim()))?
 }
@@ -63,7 +65,7 @@ fn ends_as_stack(lines: &mut Lines<'_>) -> bool {
     })
 }
 
-/// The seconds in `... by user + kernel stack for 5 secs.`, or on the command line, where other numbers follow options.
+/// Returns the seconds in `... by user + kernel stack for 5 secs.`, or on the command line, where other numbers follow options.
 fn period(title: &str, context: &CaptureContext) -> Option<f64> {
     let printed = title.split_once(" for ").and_then(|(_, rest)| number(rest.split_whitespace().next()?));
     let asked = || {
@@ -87,7 +89,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
         let mut functions = Vec::new();
         while let Some(line) = lines.take_if(is_frame) {
-            // The tracer's own frames are the innermost ones.
+            // The innermost frames belong to the tracer itself.
             let name = function(&line.text).filter(|name| !name.starts_with("bpf_"));
             if let Some(name) = name.filter(|_| functions.len() < MOST_FUNCTIONS) {
                 functions.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! parted print: where partitions start, if it prints that exactly (`unit s`, `unit B`).
+//! parted print: start positions of partitions, if it prints them exactly (`unit s`, `unit B`).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Partition, Queue};
@@ -22,7 +22,7 @@ pub const FORMAT: Format = Format {
 
 const SECTOR_SIZE: &str = "Sector size (logical/physical): ";
 
-/// `Disk /dev/sda: 131072s`
+/// Parses `Disk /dev/sda: 131072s`.
 fn disk(line: &str) -> Option<&str> {
     let (device, size) = line.strip_prefix("Disk /")?.split_once(": ")?;
     let plain = !size.contains(',') && size.starts_with(|c: char| c.is_ascii_digit());
@@ -56,13 +56,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `512B/4096B`
+/// Parses `512B/4096B`.
 fn block_sizes(text: &str) -> Option<(f64, f64)> {
     let (logical, physical) = text.trim().split_once('/')?;
     Some((number(logical.strip_suffix('B')?)?, number(physical.strip_suffix('B')?)?))
 }
 
-/// ` 1      63s     20479s   20417s  ...`
+/// Records ` 1      63s     20479s   20417s  ...`.
 fn partition(
     lines: &mut Lines<'_>,
     run: &mut ToolRun,
@@ -74,7 +74,7 @@ fn partition(
     let [count, start, end, size, ..] = fields[..] else {
         return Err(lines.refuse_at(line, "a number, a start, an end and a size"));
     };
-    // Exact ones agree; others are rounded.
+    // Exact numbers are consistent; others are rounded.
     let exact = |unit: char| {
         let of = |field: &str| field.strip_suffix(unit).and_then(number);
         Some((of(start)?, of(end)?, of(size)?))
@@ -92,7 +92,7 @@ fn partition(
         run.note("where partitions start", "rounded by parted", "print it exactly: parted DEVICE unit s print");
         return Ok(());
     };
-    // It only contains others.
+    // An extended partition only contains others.
     if fields.get(4) == Some(&"extended") {
         return Ok(());
     }

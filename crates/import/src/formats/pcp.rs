@@ -1,9 +1,9 @@
-//! pmlogdump(1), which was pmdumplog(1) before: an archive of Performance Co-Pilot as text, with the description of each
-//! metric (-d) and the values (-m) that pmlogger(1) recorded.
+//! pmlogdump(1), formerly pmdumplog(1): an archive of Performance Co-Pilot as text, with the description of each metric (-d)
+//! and the values (-m) that pmlogger(1) recorded.
 //!
-//! Its counters are the kernel's own, so that nothing has to be integrated. The description has the unit. Each reading begins
-//! with the number of its metrics: if there are more or fewer, a line was lost or joined with another, and its values may be
-//! another metric's, so the whole reading is left out.
+//! The counters are the kernel's own, so nothing has to be integrated. The description has the unit. Each reading begins with
+//! the number of its metrics. If there are more or fewer, a line was lost or joined with another, and its values may be another
+//! metric's, so the whole reading is left out.
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -48,7 +48,7 @@ const SYSTEM: MetricColumns<System> = columns! {
     "intr" => interrupts, "pswitch" => context_switches, "sysfork" => forks, "running" => running, "blocked" => blocked,
     "load 1 minute" => load_1m, "load 5 minute" => load_5m, "load 15 minute" => load_15m, "uptime" => uptime,
 };
-/// Averages are in percent.
+/// Averages are percentages.
 const PRESSURE: MetricColumns<Pressure> = columns! {
     "cpu.some.total" => cpu_some, "memory.some.total" => memory_some, "memory.full.total" => memory_full,
     "io.some.total" => io_some, "io.full.total" => io_full, "irq.full.total" => irq_full,
@@ -117,15 +117,15 @@ const MOUNT: MetricColumns<Mount> = columns! {
     "capacity" => size, "free" => free, "avail" => available, "maxfiles" => inodes, "freefiles" => inodes_free,
 };
 
-/// The metrics of one kind of thing, and what becomes of them.
+/// Metrics of one kind of object, and the function that records them.
 struct MetricGroup {
     prefix: &'static str,
-    /// Whether each instance is a thing of its own, as a disk is. Other instances belong to the name: `load 1 minute`.
+    /// Whether each instance is an object of its own, such as a disk. Other instances are part of the name: `load 1 minute`.
     has_things: bool,
     record: fn(&mut ToolRun, &Reading, &str, &Values),
 }
 
-/// The first prefix that a name has is its group's.
+/// Groups of metrics; the first matching prefix decides.
 const GROUPS: [MetricGroup; 18] = [
     MetricGroup { prefix: "kernel.percpu.cpu.", has_things: true, record: cpu },
     MetricGroup { prefix: "kernel.all.cpu.", has_things: false, record: cpu_mean },
@@ -147,10 +147,9 @@ const GROUPS: [MetricGroup; 18] = [
     MetricGroup { prefix: "kernel.uname.", has_things: false, record: machine },
 ];
 
-/// A line of a dump.
 #[derive(Debug, PartialEq)]
 enum DumpLine<'t> {
-    /// A line that says nothing of interest.
+    /// A line without information.
     Title,
     /// `Performance metrics from host db7`
     Host(&'t str),
@@ -160,7 +159,7 @@ enum DumpLine<'t> {
     Kind,
     /// `Semantics: counter  Units: millisec`
     Units(&'t str),
-    /// `Thu Nov 26 03:09:48.666569 2026 569 metrics`, or `<mark>` for the number, where the recording was interrupted.
+    /// `Thu Nov 26 03:09:48.666569 2026 569 metrics`, or `<mark>` in place of the number where the recording was interrupted.
     Reading { at: PrintedTime, metrics: Option<usize> },
     /// `60.0.4 (disk.dev.read): inst [0 or "vda"] value 17538795`
     Metric { names: &'t str, value: &'t str },
@@ -205,7 +204,7 @@ impl<'t> DumpLine<'t> {
     }
 }
 
-/// Whether a line is one of a dump that was damaged.
+/// Returns true if a line is a damaged line of a dump.
 fn is_damaged(text: &str) -> bool {
     const BEGINNINGS: [&str; 4] = ["PMID: ", "Semantics: ", "Data Type:", "inst ["];
     let text = text.trim();
@@ -216,18 +215,18 @@ fn is_damaged(text: &str) -> bool {
             || [" metrics", "<mark>"].iter().any(|end| text.ends_with(end)))
 }
 
-/// `Thu Nov 26 03:09:59.648832 2026`
+/// Returns true for `Thu Nov 26 03:09:59.648832 2026`.
 fn is_date(text: &str) -> bool {
     clock::date_line(text.trim()).is_some()
 }
 
-/// `60.0.4`: domain, cluster and item.
+/// Returns true for `60.0.4`: domain, cluster and item.
 fn is_identity(text: &str) -> bool {
     text.split('.').count() == 3
         && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The two parts of `60.0.4 (disk.dev.read)…`, the second without its bracket.
+/// Splits `60.0.4 (disk.dev.read)…` into its two parts, the second without its bracket.
 fn identified(text: &str) -> Option<(&str, &str)> {
     text.split_once(" (").filter(|(identity, _)| is_identity(identity))
 }
@@ -243,9 +242,9 @@ fn is_text(value: &str) -> bool {
     value.len() > 1 && value.starts_with('"') && value.ends_with('"')
 }
 
-/// The beginning of a reading; with `-xx` its time since the first one stands behind the year.
+/// Parses the first line of a reading; with `-xx`, the time since the first reading follows the year.
 fn reading(text: &str) -> Option<DumpLine<'static>> {
-    /// The most words between the time and the number of metrics.
+    /// Maximum number of words between the time and the number of metrics.
     const MOST: usize = 2;
     let words: Vec<&str> = text.split_whitespace().collect();
     let at = words.iter().position(|word| word.contains(':'))?;
@@ -267,7 +266,7 @@ fn reading(text: &str) -> Option<DumpLine<'static>> {
     (between.len() <= MOST).then_some(DumpLine::Reading { at, metrics })
 }
 
-/// The factor to the base unit.
+/// Returns the factor to the base unit.
 fn unit(units: &str) -> Option<f64> {
     Some(match units {
         "none" | "count" | "byte" | "byte / sec" | "nanosec" => 1.0,
@@ -281,7 +280,7 @@ fn unit(units: &str) -> Option<f64> {
     })
 }
 
-/// What a reading says about one thing.
+/// Values of one object in a reading.
 #[derive(Default)]
 struct Values {
     line: u32,
@@ -304,20 +303,19 @@ impl Values {
     }
 }
 
-/// A reading at one time.
 struct Reading {
     title: TextLine,
     at: PrintedTime,
-    /// Seconds since the first one.
+    /// Seconds since the first reading.
     elapsed: f64,
-    /// How many metrics it has, and how many of them were found.
+    /// Number of its metrics, and number of those found.
     metrics: usize,
     found: usize,
-    /// The name of the metric whose instances follow.
+    /// Name of the metric whose instances follow.
     metric: String,
-    /// By the position of the group, and the name of the thing.
+    /// Values by the position of the group and the name of the object.
     values: BTreeMap<(usize, String), Values>,
-    /// As far as is known by then.
+    /// Number of CPUs, if known by then.
     processors: Option<f64>,
     mount_points: BTreeMap<String, String>,
 }
@@ -327,11 +325,11 @@ struct Dump {
     units: HashMap<String, f64>,
     described: Option<String>,
     reading: Option<Reading>,
-    /// When the current part began, the time of its newest reading, and how many it has.
+    /// Start of the current part, time of its newest reading, and number of its readings.
     begin: Option<PrintedTime>,
     elapsed: f64,
     readings: usize,
-    /// The longest part before the last interruption.
+    /// Longest part before the last interruption, by number of readings.
     longest: Option<(usize, ToolRun)>,
     processors: Option<f64>,
     mount_points: BTreeMap<String, String>,
@@ -400,14 +398,15 @@ impl Dump {
     }
 
     fn begin_reading(&mut self, line: &TextLine, at: PrintedTime, metrics: usize) {
-        /// What is logged at the same interval is fetched in several parts, shortly after each other: they are one reading.
+        /// Metrics that are logged at the same interval are fetched in several parts, shortly after each other: they are one
+        /// reading.
         const AT_ONCE: f64 = 0.05;
         let after = self.begin.and_then(|begin| at.since(begin)).unwrap_or(0.0);
-        // Without dates, midnight passes.
+        // Without dates, times pass midnight.
         let after = if at.date.is_none() && after < 0.0 { after + clock::DAY } else { after };
         let is_at_once = after >= self.elapsed && after - self.elapsed < AT_ONCE;
         let elapsed = if is_at_once { self.elapsed } else { after };
-        // What is logged only once comes first, and must not lengthen the first interval.
+        // Metrics that are logged only once come first, and must not lengthen the first interval.
         if is_at_once && elapsed == 0.0 && self.begin.is_some() {
             self.begin = Some(at);
         }
@@ -460,7 +459,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Ends a part without interruption: counters may have begun again behind it, so that only one part is read.
+    /// Ends a part without interruption. Counters may have restarted after it, so only one part is read.
     fn end_part(&mut self, run: &mut ToolRun) {
         let readings = std::mem::take(&mut self.readings);
         (self.begin, self.elapsed) = (None, 0.0);
@@ -508,13 +507,13 @@ impl Reading {
     }
 }
 
-/// The first of a metric's names that a group has.
+/// Returns the first of a metric's names that is in a group.
 fn first_known(names: &str) -> &str {
     let is_known = |name: &&str| group_of(name).is_some();
     names.split(" or ").find(is_known).unwrap_or(names)
 }
 
-/// The group of a metric, and its name there.
+/// Returns the group of a metric, and its name there.
 fn group_of(metric: &str) -> Option<(usize, &str)> {
     GROUPS.iter().enumerate().find_map(|(at, group)| Some((at, metric.strip_prefix(group.prefix)?)))
 }
@@ -525,7 +524,7 @@ fn cpu(run: &mut ToolRun, reading: &Reading, thing: &str, values: &Values) {
     }
 }
 
-/// The times of all CPUs are sums.
+/// Records the CPU mean; the times of all CPUs are sums.
 fn cpu_mean(run: &mut ToolRun, reading: &Reading, _: &str, values: &Values) {
     let Some(processors) = reading.processors.filter(|count| *count >= 1.0) else { return };
     let numbers = values.numbers.iter().map(|(name, sum)| (name.clone(), sum / processors));
@@ -541,16 +540,16 @@ fn system(run: &mut ToolRun, reading: &Reading, _: &str, values: &Values) {
     run.counts::<System>(reading.elapsed, MachineKey, &values.row(), &SYSTEM);
 }
 
-/// The names are those of /proc/vmstat, and so are the units, whatever the description says.
+/// Records metrics whose names and units are those of /proc/vmstat, whatever the description says.
 fn paging(run: &mut ToolRun, reading: &Reading, _: &str, values: &Values) {
     let row = run.row::<Vmstat>(reading.elapsed, values.line, MachineKey);
     for (name, count) in &values.numbers {
-        // A line of a name and a whole number is always understood.
+        // A line with a name and a whole number can always be parsed.
         let _ = vmstat::take(&format!("{name} {count}"), row);
     }
 }
 
-/// Pages, as in /proc/vmstat, which has them too if it was recorded.
+/// Records swapping in pages, as in /proc/vmstat, which takes precedence if it was recorded.
 fn swapping(run: &mut ToolRun, reading: &Reading, _: &str, values: &Values) {
     let count = |name: &str| values.number(name).map(|pages| pages as u64);
     let row = run.row::<Vmstat>(reading.elapsed, values.line, MachineKey);
@@ -568,7 +567,7 @@ fn disk(run: &mut ToolRun, reading: &Reading, thing: &str, values: &Values) {
     }
 }
 
-/// An unknown speed, which is -1 for the kernel, is recorded as one of petabits.
+/// Limit for speeds: an unknown speed, which is -1 in the kernel, is recorded as one of petabits.
 const FASTEST: f64 = 1e13;
 
 fn network_interface(run: &mut ToolRun, reading: &Reading, thing: &str, values: &Values) {
@@ -593,7 +592,7 @@ fn protocol(run: &mut ToolRun, reading: &Reading, _: &str, values: &Values) {
     run.counts::<Protocol>(reading.elapsed, interface("ip"), &values.row(), &PROTOCOL);
 }
 
-/// `000812 /usr/sbin/mysqld --basedir=/usr`, `000012 (kswapd0)`: the process, and its command line or name.
+/// Records a process: `000812 /usr/sbin/mysqld --basedir=/usr`, `000012 (kswapd0)`, with its PID, and its command line or name.
 fn task(run: &mut ToolRun, reading: &Reading, thing: &str, values: &Values) {
     let Some((pid, command)) = thing.split_once(' ') else { return };
     let Ok(pid) = pid.parse() else { return };
@@ -669,7 +668,7 @@ mod tests {
         assert_eq!(commands.count(), 6);
     }
 
-    /// Readings of one disk, at these times, of which each says how many metrics it has.
+    /// Returns a dump of readings of one disk at these times, each with its number of metrics.
     fn dump(readings: &[(&str, usize, &str)]) -> String {
         let mut text = "PMID: 60.0.4 (disk.dev.read)\n    Data Type: 64-bit unsigned int  InDom: 60.1 0xf000001\n    \
             Semantics: counter  Units: count\n"

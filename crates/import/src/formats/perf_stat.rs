@@ -1,4 +1,4 @@
-//! perf stat(1) as text: counts of one command, of a process, or of the whole machine.
+//! perf stat(1) as text: counters of one command, of a process, or of the whole machine.
 
 use crate::number::ran_together;
 use crate::prelude::*;
@@ -33,12 +33,12 @@ const CLOCKS: [&str; 2] = ["task-clock", "cpu-clock"];
 enum PerfScope {
     Machine,
     Process(u32),
-    /// A command, whose process id is not printed, or some CPUs.
+    /// A command, whose PID is not printed, or some of the CPUs.
     Other,
 }
 
 impl PerfScope {
-    /// ` Performance counter stats for 'system wide':`
+    /// Parses ` Performance counter stats for 'system wide':`.
     fn of(line: &str) -> Option<Self> {
         let rest = line.trim_start().strip_prefix("Performance counter stats for ")?;
         if rest.starts_with("'system wide'") {
@@ -91,13 +91,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// `10.01 seconds time elapsed`, with -r a mean: `1.0035 +- 0.0002 seconds time elapsed`.
+/// Returns the seconds in `10.01 seconds time elapsed`; with -r a mean: `1.0035 +- 0.0002 seconds time elapsed`.
 fn elapsed_time(text: &str) -> Option<&str> {
     let seconds = text.split_once("seconds time elapsed")?.0;
     Some(seconds.split(" +- ").next().unwrap_or(seconds).trim())
 }
 
-/// `  1,234      context-switches`, `  0.52 msec task-clock`; `None` for events that are not used.
+/// Parses `  1,234      context-switches` or `  0.52 msec task-clock`. Returns `None` for events that are not used.
 fn event(text: &str) -> Result<Option<(String, f64)>, &'static str> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (value, unit, name) = match words[..] {
@@ -116,7 +116,7 @@ fn event(text: &str) -> Result<Option<(String, f64)>, &'static str> {
     Ok(Some((name.to_owned(), count)))
 }
 
-/// A whole number with the thousands separators of any locale.
+/// Parses a whole number with the thousands separators of any locale.
 fn whole(text: &str) -> Option<f64> {
     let mut groups = text.split([',', '.', '\'', '\u{a0}', '\u{202f}']);
     let first = groups.next().filter(|g| !g.is_empty() && g.len() <= 18)?;
@@ -126,7 +126,7 @@ fn whole(text: &str) -> Option<f64> {
     fits.then(|| [&[first], rest.as_slice()].concat().concat().parse().ok())?
 }
 
-/// A number with decimals after its last separator: perf prints two of them or more than three.
+/// Parses a number with decimals after its last separator: perf prints two of them, or more than three.
 fn decimal(text: &str) -> Option<f64> {
     let at = text.rfind([',', '.'])?;
     let (before, after) = (&text[..at], &text[at + 1..]);

@@ -1,4 +1,4 @@
-//! pidstat(1) of sysstat 7 to 12: what each process did, a table per interval; several kinds of table in turn.
+//! pidstat(1) of sysstat 7 to 12: activity of each process, a table per interval; several kinds of table in turn.
 
 use crate::clock::{stamped_fields, timed_fields};
 use crate::prelude::*;
@@ -33,32 +33,32 @@ const THREAD: MetricColumns<Thread> = columns![
     "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
     "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches,
 ];
-/// What the kernel keeps of a thread's name is at most this long (TASK_COMM_LEN without the terminator).
+/// Maximum length of a thread's name in the kernel (TASK_COMM_LEN without the terminator).
 const LONGEST_NAME: usize = 15;
-/// Columns in which a process's row has only its first thread. If threads are listed, they are summed instead.
+/// Columns in which the row of a process covers only its first thread. If threads are listed, their sums are used instead.
 const OF_FIRST_THREAD: [&str; 3] = ["%wait", "cswch/s", "nvcswch/s"];
-/// How the names of threads of the kernel begin that no program has.
+/// Prefixes of names that only kernel threads have.
 const KERNEL_THREADS: [&str; 6] = ["kworker/", "ksoftirqd/", "migration/", "jbd2/", "irq/", "rcu_"];
-/// What is no average over an interval.
+/// Columns that are not averages over an interval.
 const LEVELS: [&str; 2] = ["RSS", "VSZ"];
-/// Seconds that an interval took of which nothing shows how long it was; no rate depends on it.
+/// Assumed length in seconds of an interval of unknown length; no rate depends on it.
 const ASSUMED: f64 = 1.0;
-/// More kinds of table than there are options.
+/// Maximum number of kinds of table; pidstat has fewer options.
 const MOST_KINDS: usize = 64;
 
-/// What stands at the beginning of a line.
+/// Beginning of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stamp {
     Time(PrintedTime),
-    /// The word above the times of rows: `# Time`.
+    /// Word above the times of rows: `# Time`.
     Heading,
-    /// The word in front of averages.
+    /// Word in front of averages.
     Average,
 }
 
-/// The time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`, `# Time        UID ...`.
+/// Returns the time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`, `# Time        UID ...`.
 fn header(line: &str) -> Option<(Stamp, Vec<String>)> {
-    // Asked of every line.
+    // Checked first, since every line is tested.
     if !line.trim_end().ends_with("Command") {
         return None;
     }
@@ -72,7 +72,8 @@ fn header(line: &str) -> Option<(Stamp, Vec<String>)> {
     (pid && names.last() == Some(&"Command")).then(|| (stamp, names.into_iter().map(str::to_owned).collect()))
 }
 
-/// The time and the fields of a row below these columns: the user's number, or with -U the name, and a number or a dash.
+/// Returns the time and the fields of a row below these columns, which has the user's ID (with -U the name) and then a number
+/// or a dash.
 fn row<'l>(line: &'l str, columns: &[String]) -> Option<(Stamp, Vec<&'l str>)> {
     let (stamp, fields) = match stamped_fields(line) {
         Some((time, fields)) => (Stamp::Time(time), fields),
@@ -83,18 +84,18 @@ fn row<'l>(line: &'l str, columns: &[String]) -> Option<(Stamp, Vec<&'l str>)> {
     is_number.then_some((stamp, fields))
 }
 
-/// A kind of table, of which there is one at each time.
+/// Progress of a kind of table; each kind occurs once at each time.
 #[derive(Clone, Copy, Default)]
 struct TableProgress {
     cursor: Cursor,
-    /// The end of the previous interval.
+    /// End of the previous interval.
     end: Option<f64>,
 }
 
-/// The most lines to look for the next time.
+/// Maximum number of lines to search for the next time.
 const MOST_OF_ONE_TIME: usize = 2000;
 
-/// Seconds from the time of the next line to the next one below it.
+/// Returns the seconds from the time of the next line to the next later time below it.
 fn spacing(lines: &mut Lines<'_>, time: PrintedTime, columns: &[String]) -> Option<f64> {
     let later = |text: &str| match row(text, columns)?.0 {
         Stamp::Time(other) => other.since(time).filter(|seconds| *seconds > 0.0),
@@ -103,13 +104,13 @@ fn spacing(lines: &mut Lines<'_>, time: PrintedTime, columns: &[String]) -> Opti
     (0..MOST_OF_ONE_TIME).map_while(|at| lines.peek(at).map(later)).flatten().next()
 }
 
-/// Whether numbers, or dashes in their place, stand in all columns but those of names: the user and the command.
+/// Returns true if all columns except those of names (user and command) hold numbers, or dashes in their place.
 fn are_numbers(columns: &[String], fields: &[&str]) -> bool {
     let is_name = |column: &str| ["UID", "USER", "Command"].contains(&column);
     let numbers = columns.iter().zip(fields).filter(|(column, _)| !is_name(column));
     let are_numbers =
         numbers.into_iter().all(|(_, field)| *field == "-" || number(field.trim_end_matches('%')).is_some());
-    // Where the header lost a name, the last number stands below the command.
+    // If the header lost a name, the last number is below the command.
     let is_shifted = columns.iter().zip(fields).any(|(name, field)| name == "Command" && number(field).is_some());
     are_numbers && !is_shifted
 }
@@ -142,7 +143,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             let interval = match stamp {
                 Stamp::Time(time) => {
                     if run.start.time.is_none() {
-                        // Below a header without a time, nothing else shows when the first interval began.
+                        // Below a header without a time, this is the only hint at the start of the first interval.
                         let length = context.interval().or_else(|| spacing(lines, time, &columns)).unwrap_or(ASSUMED);
                         let begin = time.after(-length);
                         run.start = PrintedTime { date: begin.date.or(run.start.date), ..begin };
@@ -158,13 +159,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                     ReportInterval { from: 0.0, to: context.interval().unwrap_or(ASSUMED) }
                 }
             };
-            // Two rows that were joined have two times.
+            // Two joined rows have two times.
             let is_joined = || {
                 let rest = &fields[columns.len()..];
                 rest.iter().any(|field| clock::time_of_day(&[*field]).is_some()) || is_table_row(&rest.join(" "))
             };
             let recorded = if fields.len() < columns.len() || !are_numbers(&columns, &fields) || is_joined() {
-                // The row of the next process may be among them.
+                // The row of the next process may be among the rest.
                 if let Some(open) = &mut open {
                     open.is_whole = false;
                 }
@@ -190,17 +191,17 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// With -t a thread's row follows that of its process, whose number it does not repeat.
+/// Process of the current rows. With -t, the row of a thread follows that of its process and does not repeat the PID.
 struct OpenProcess {
     interval: ReportInterval,
     pid: u32,
     command: String,
     row: TableRow,
-    /// The sums of its threads in [`OF_FIRST_THREAD`].
+    /// Sums over its threads in [`OF_FIRST_THREAD`].
     threads: Vec<(String, f64)>,
-    /// How many threads were listed.
+    /// Number of threads listed.
     thread_count: usize,
-    /// Whether all its rows could be read.
+    /// Whether all its rows were readable.
     is_whole: bool,
 }
 
@@ -217,10 +218,10 @@ impl OpenProcess {
     }
 }
 
-/// Records a process whose threads have been read.
+/// Records a process after its threads were read.
 fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     let Some(open) = open.take() else { return };
-    // The first column of a name counts.
+    // If a name occurs twice, the first column counts.
     let mut row = TableRow::of(open.row.line, "", open.threads);
     row.extend(open.row);
     if !open.is_whole {
@@ -236,7 +237,7 @@ fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     }
 }
 
-/// Records a row by itself.
+/// Records a single row.
 pub(super) fn record_row(run: &mut ToolRun, interval: ReportInterval, line: u32, columns: &[&str], fields: &[String]) {
     let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
@@ -258,7 +259,7 @@ fn record(
     let mut row = TableRow::of(line, "", numbers);
     if interval.seconds() <= 0.0 {
         if interval.to > 0.0 {
-            // Two tables of the same second.
+            // Two tables have the same second.
             return;
         }
         let counted: Vec<&str> = columns.iter().map(String::as_str).filter(|name| !LEVELS.contains(name)).collect();
@@ -290,7 +291,8 @@ fn record(
     }
 }
 
-/// `|__CPU 0/KVM`: a thread's name may have several words. With -l stands a command line, which is longer.
+/// Returns the name in `|__CPU 0/KVM`; the name of a thread may have several words. With -l it is a command line, which is
+/// longer.
 fn thread_name(words: &[&str]) -> String {
     let whole = words.join(" ");
     let name = whole.trim_start_matches("|__");
@@ -378,7 +380,7 @@ Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
         assert_eq!(processes.values().map(|p| p.threads.get()).collect::<Vec<_>>(), [Some(3.0)]);
     }
 
-    /// For each process what it waited, in percent, by interval.
+    /// Returns the waiting time of each process, in percent, by interval.
     fn waits(text: &str) -> Vec<(u32, Vec<f64>)> {
         let window = window_of(text);
         let steps = |change: &whyslow_model::window::Change<'_, Process>| {

@@ -1,5 +1,5 @@
-//! Rows of `pidstat -u` and `-d` without their header, as grep leaves them. The columns are known if the shares add up, or by the kinds
-//! of their numbers.
+//! Rows of `pidstat -u` and `-d` without their header, as grep leaves them. The columns are known if the shares add up, or from
+//! the kinds of their numbers.
 
 use super::pidstat::record_row;
 use crate::clock::timed_fields;
@@ -16,19 +16,19 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The columns of sysstat 11.5.7 on, and those before it.
+/// Columns since sysstat 11.5.7, and columns before it.
 const LAYOUTS: [&[&str]; 2] = [
     &["UID", "PID", "%usr", "%system", "%guest", "%wait", "%CPU", "CPU", "Command"],
     &["UID", "PID", "%usr", "%system", "%guest", "%CPU", "CPU", "Command"],
 ];
-/// Those of pidstat -d from sysstat 11.1.1 on: no other report has three rates and a whole number.
+/// Columns of pidstat -d since sysstat 11.1.1: no other report has three rates and a whole number.
 const STORAGE: &[&str] = &["UID", "PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s", "iodelay", "Command"];
-/// Three rounded shares and their rounded sum.
+/// Tolerance for three rounded shares and their rounded sum.
 const ROUNDING: f64 = 0.021;
-/// An interval of a second, where no second row shows it.
+/// Assumed interval of one second, if no second row shows it.
 const INTERVAL: f64 = 1.0;
 
-/// A row: its time, which averages do not have, columns and fields.
+/// A row: its time (averages have none), columns and fields.
 struct Row {
     time: Option<f64>,
     columns: &'static [&'static str],
@@ -46,7 +46,7 @@ impl Row {
     }
 }
 
-/// The time of a row, which averages do not have, and its fields.
+/// Returns the time of a row (averages have none), and its fields.
 fn fields_of(text: &str) -> Option<(Option<f64>, Vec<&str>)> {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return timed_fields(text).map(|(time, fields)| (Some(time), fields));
@@ -54,7 +54,8 @@ fn fields_of(text: &str) -> Option<(Option<f64>, Vec<&str>)> {
     clock::averaged_fields(text).map(|fields| (None, fields))
 }
 
-/// Whether the fields before the command are numbers, those of shares with decimals, and the shares add up. Averages are of no CPU.
+/// Returns true if the fields before the command are numbers, the shares have decimals, and the shares add up. Averages have no
+/// CPU number.
 fn fits(columns: &[&str], fields: &[&str], is_average: bool) -> bool {
     let get = |name: &str| number(fields.get(columns.iter().position(|c| *c == name)?)?);
     let is_whole =
@@ -74,7 +75,7 @@ fn fits(columns: &[&str], fields: &[&str], is_average: bool) -> bool {
         && sum().zip(get("%CPU")).is_some_and(|(sum, all)| all > 0.0 && (sum - all).abs() <= ROUNDING)
 }
 
-/// Whether the fields are those of pidstat -d.
+/// Returns true if the fields are those of pidstat -d.
 fn is_of_storage(fields: &[&str]) -> bool {
     let [user, pid, read, written, cancelled, delay, command, ..] = fields else { return false };
     let is_whole = |field: &str| field.bytes().all(|b| b.is_ascii_digit());
@@ -85,7 +86,7 @@ fn is_of_storage(fields: &[&str]) -> bool {
         && clock::time_of_day(&[*command]).is_none()
 }
 
-/// The row that begins at the next line, and how many lines it takes: a mail program may have broken it.
+/// Returns the row that begins at the next line, and the number of its lines: a mail program may have broken it.
 fn next_row(lines: &mut Lines<'_>) -> Option<(Row, usize)> {
     let first = lines.peek(0).filter(|text| fields_of(text).is_some())?.to_owned();
     if let Some(row) = Row::of(&first) {
@@ -112,7 +113,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
         lines.skip(count);
     }
-    // Rows of one run have the same columns: those with fewer lost one.
+    // Rows of one run have the same columns: those with fewer columns lost one.
     let most = rows.iter().map(|(.., row)| row.columns.len()).max().unwrap_or(0);
     let (rows, damaged): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(.., row)| row.columns.len() == most);
     let first = rows.first().map_or(0.0, |(at, ..)| *at);

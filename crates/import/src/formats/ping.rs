@@ -1,4 +1,4 @@
-//! ping(8): how many echoes came back, and how long they took.
+//! ping(8): echo replies and their round-trip times.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Ping;
@@ -17,39 +17,39 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data.`, `PING x (192.0.2.1): 56 data bytes`
+/// Returns true for `PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data.`, `PING x (192.0.2.1): 56 data bytes`.
 fn is_title(line: &str) -> bool {
     line.starts_with("PING ") && line.contains(" data") && line.contains("bytes")
 }
 
-/// What is printed of packets that are larger than a link takes.
+/// Messages about packets that are too large for a link.
 const TOO_LARGE: [&str; 3] = ["Frag needed", "too long", "too big"];
-/// The size of a packet if none is asked for (ping(8): -s).
+/// Default size of a packet with its headers (ping(8): -s).
 const USUAL_SIZE: u32 = 84;
 
-/// With its headers: 1500 of `PING 192.0.2.1 (192.0.2.1) 1472(1500) bytes of data.`
+/// Returns the size with headers: 1500 for `PING 192.0.2.1 (192.0.2.1) 1472(1500) bytes of data.`
 fn packet_size(title: &str) -> Option<u32> {
     let (sizes, _) = title.rsplit_once(") bytes of data")?;
     sizes.rsplit_once('(')?.1.parse().ok()
 }
 
-/// `--- 192.0.2.1 ping statistics ---`
+/// Parses `--- 192.0.2.1 ping statistics ---`.
 fn statistics_of(line: &str) -> Option<&str> {
     line.strip_prefix("--- ")?.strip_suffix(" ping statistics ---").filter(|host| is_plain_host(host))
 }
 
-/// Whether this is a name or address, which becomes part of a command that is recommended.
+/// Returns true for a name or address that is safe to use in a recommended command.
 pub(super) fn is_plain_host(host: &str) -> bool {
     host.starts_with(|c: char| c.is_ascii_alphanumeric())
         && host.bytes().all(|b| b.is_ascii_alphanumeric() || b".:%_-".contains(&b))
 }
 
-/// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.146 ms`
+/// Returns true for `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.146 ms`.
 fn is_reply(line: &str) -> bool {
     line.split_once(" bytes from ").is_some_and(|(size, rest)| number(size).is_some() && rest.contains("seq="))
 }
 
-/// `60 packets transmitted, 47 received, +1 duplicates, 21.6667% packet loss, time 3065ms`
+/// Parses `60 packets transmitted, 47 received, +1 duplicates, 21.6667% packet loss, time 3065ms`.
 fn counts(line: &str) -> Option<(f64, f64)> {
     let mut parts = line.split(',').map(str::trim);
     let sent = number(parts.next()?.strip_suffix(" packets transmitted")?)?;
@@ -59,7 +59,7 @@ fn counts(line: &str) -> Option<(f64, f64)> {
     (sent > 0.0 && (0.0..=sent).contains(&received)).then_some((sent, received))
 }
 
-/// `rtt min/avg/max/mdev = 0.039/0.066/0.146/0.045 ms`, `round-trip min/avg/max/stddev = ...`, in nanoseconds.
+/// Returns the nanoseconds in `rtt min/avg/max/mdev = 0.039/0.066/0.146/0.045 ms` or `round-trip min/avg/max/stddev = ...`.
 fn round_trips(line: &str) -> Option<Vec<f64>> {
     let (title, times) = line.split_once(" = ")?;
     if !title.contains("min/avg/max") {
@@ -76,7 +76,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         record(lines, run, begin, UNNAMED, sent, received);
         return Ok(());
     }
-    // Messages such as 'Destination Host Unreachable' stand between the replies.
+    // Messages such as 'Destination Host Unreachable' may come between the replies.
     let is_between = |text: &str| {
         is_reply(text) || text.starts_with("From ") || text.starts_with("ping: ") || text.contains("icmp_seq")
     };
@@ -105,7 +105,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The other end, where it is not named.
+/// Placeholder for the other end, if it is not named.
 const UNNAMED: &str = "peer";
 
 fn record(lines: &mut Lines<'_>, run: &mut ToolRun, line: u32, host: &str, sent: f64, received: f64) {

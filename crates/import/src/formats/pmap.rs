@@ -1,4 +1,4 @@
-//! pmap(1), and /proc/PID/smaps_rollup: the memory that a process maps, and what of it is in RAM.
+//! pmap(1), and /proc/PID/smaps_rollup: memory that a process maps, and the part of it that is in RAM.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Process;
@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `812:   /usr/sbin/mysqld`, above a mapping or the header of -x.
+/// Parses `812:   /usr/sbin/mysqld`, above a mapping or the header of -x.
 fn title(lines: &mut Lines<'_>) -> Option<(u32, String)> {
     let (pid, command) = lines.peek(0)?.split_once(':')?;
     let pid = pid.parse().ok()?;
@@ -25,7 +25,8 @@ fn title(lines: &mut Lines<'_>) -> Option<(u32, String)> {
     follows.then_some((pid, command))
 }
 
-/// A mapping: `000055801f0a7000    188K r---- bash`, and with -x `000055801f0a7000     188     188       0 r---- bash`.
+/// Returns true for a mapping: `000055801f0a7000    188K r---- bash`, and with -x `000055801f0a7000     188     188       0
+/// r---- bash`.
 fn is_mapping(line: &str) -> bool {
     const ADDRESS: [usize; 2] = [8, 16];
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -36,12 +37,12 @@ fn is_mapping(line: &str) -> bool {
     address && size && [2, 4].iter().any(|at| fields.get(*at).is_some_and(|field| is_mode(field)))
 }
 
-/// `55801f0a7000-7ffd2f23b000 ---p 00000000 00:00 0                          [rollup]`
+/// Returns true for `55801f0a7000-7ffd2f23b000 ---p 00000000 00:00 0                          [rollup]`.
 fn is_rollup(line: &str) -> bool {
     line.trim_end().ends_with("[rollup]") && line.split_whitespace().nth(1) == Some("---p")
 }
 
-/// A process that is not named.
+/// Placeholder for a process that is not named.
 const UNNAMED: &str = "process";
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {

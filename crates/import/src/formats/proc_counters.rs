@@ -1,5 +1,5 @@
-//! Copies of /proc/diskstats, and of dev, netlink and softnet_stat of /proc/net: a row per line, counted since boot, or of a socket
-//! since it was opened.
+//! Copies of /proc/diskstats, and of dev, netlink and softnet_stat of /proc/net: one row per line, counted since boot, or for a
+//! socket since it was opened.
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -15,7 +15,7 @@ pub const DISKSTATS: Format = Format {
     read: |lines, _, run| {
         let counts = |text: &str| text.split_whitespace().count();
         let rows = next_rows(lines).into_iter().filter(|text| is_disk(text)).map(|text| counts(&text));
-        // Partitions had fewer before 2.6.25. A row that was cut may have as many as an older kernel's.
+        // Partitions had fewer before 2.6.25. A row that was cut may have as many as that of an older kernel.
         let most = rows.filter(|count| DISK_COLUMNS.contains(count)).max().unwrap_or(0);
         let fits = |count: usize| count == most || (most, count) == (DISK_COLUMNS[1], DISK_COLUMNS[0]);
         let row = |text: &str, _| Some(diskstats::row(text).filter(|_| fits(counts(text)))?.disk);
@@ -43,7 +43,7 @@ pub const SOFTNET: Format = Format {
     lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(is_softnet),
     read: |lines, _, run| {
-        // A row that was broken or cut has fewer.
+        // A row that was broken or cut has fewer columns.
         let count = |text: &str| text.split_whitespace().count();
         let mut wrap = lines.wrap();
         let first = lines.peek_whole(&mut wrap, run.tool, is_softnet).map_or(0, |(_, line)| count(&line.text));
@@ -74,30 +74,29 @@ pub const NETLINK: Format = Format {
     ..Format::NEW
 };
 
-/// Numbers, name and counts of a device, from Linux 2.6 to 6.
+/// Possible counts of fields of a device (numbers, name and counters), from Linux 2.6 to 6.
 const DISK_COLUMNS: [usize; 4] = [7, 14, 18, 20];
 const DISK_LINE: &str = "a device's two numbers and its name, then 4, 11, 15 or 17 counts";
 const INTERFACE_LINE: &str = "an interface, a colon, then eight counts received and eight sent";
 const NETLINK_LINE: &str = "a socket, its protocol and address, eight hexadecimal digits of groups, then six numbers";
-/// The columns of /proc/net/softnet_stat, from Linux 2.6 to 6.
+/// Possible counts of columns of /proc/net/softnet_stat, from Linux 2.6 to 6.
 const SOFTNET_COLUMNS: [usize; 5] = [9, 10, 11, 13, 15];
-/// How many rows are compared with each other.
+/// Maximum number of rows to compare with each other.
 const MOST_COMPARED: usize = 64;
 
-/// The next lines up to a blank one.
+/// Returns the next lines up to a blank one.
 fn next_rows(lines: &mut Lines<'_>) -> Vec<String> {
     let text = |at| lines.peek(at).filter(|text| !text.trim().is_empty()).map(str::to_owned);
     (0..MOST_COMPARED).map_while(text).collect()
 }
 
-/// Whether a line has only numbers: what is left of a row that was broken.
+/// Returns true if a line has only numbers: it is the remnant of a row that was broken.
 fn is_piece(text: &str) -> bool {
     let mut words = text.split_whitespace().peekable();
     words.peek().is_some() && words.all(|word| word.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Reads one copy. `row` gets a line and its number in the file, from 0. An entity that comes again belongs to the next
-/// copy.
+/// Reads one copy. `row` receives a line and its position in the file, from 0. A repeated entity belongs to the next copy.
 fn copy<F: Family>(
     lines: &mut Lines<'_>,
     run: &mut ToolRun,
@@ -133,7 +132,7 @@ fn is_whole(word: &str) -> bool {
     word.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `   8       0 sda 1 2 3 4 5 6 7 8 9 10 11`
+/// Returns true for `   8       0 sda 1 2 3 4 5 6 7 8 9 10 11`.
 fn is_disk(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let mut number = || words.next().is_some_and(|w| w.len() <= 7 && is_whole(w));
@@ -142,26 +141,26 @@ fn is_disk(text: &str) -> bool {
     device && named && words.next().is_some_and(is_whole)
 }
 
-/// `  eth0: 396797541   16425 ...`, or `eth0:396797541`.
+/// Returns true for `  eth0: 396797541   16425 ...`, or `eth0:396797541`.
 fn is_interface(text: &str) -> bool {
     let Some((name, rest)) = text.trim_start().rsplit_once(':') else { return false };
     !name.is_empty() && !name.contains(' ') && rest.trim_start().starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The row of a line with exactly sixteen counts.
+/// Returns the row of a line with exactly sixteen counts.
 fn interface_row(text: &str) -> Option<whyslow_model::catalogue::Interface> {
     let (_, counts) = text.rsplit_once(':')?;
     let whole = counts.split_whitespace().all(is_whole) && counts.split_whitespace().count() == 16;
     whole.then(|| net::interface(&"".into(), text))?
 }
 
-/// `00000a70 00000000 ...`
+/// Returns true for `00000a70 00000000 ...`.
 fn is_softnet(text: &str) -> bool {
     let column = |word: &str| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
     text.split_whitespace().count() >= SOFTNET_COLUMNS[0] && text.split_whitespace().all(column)
 }
 
-/// `0000000031581c41 0   23080      00000001 0        0        0     2        17       5087020`
+/// Returns true for `0000000031581c41 0   23080      00000001 0        0        0     2        17       5087020`.
 fn is_netlink(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [socket, protocol, address, groups, rest @ ..] = &words[..] else { return false };
@@ -177,7 +176,7 @@ fn is_netlink_damaged(text: &str) -> bool {
     text.split_whitespace().next().is_some_and(is_pointer)
 }
 
-/// The address of a socket, or what the kernel shows instead.
+/// Returns true for the address of a socket, or for the value that the kernel prints instead.
 fn is_pointer(word: &str) -> bool {
     matches!(word.len(), 8 | 16) && word.bytes().all(|b| b.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! /proc/scsi/scsi: the model of the device at each address.
+//! /proc/scsi/scsi: model of the device at each address.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Queue;
@@ -16,7 +16,7 @@ fn is_title(line: &str) -> bool {
     line.trim() == "Attached devices:"
 }
 
-/// `Host: scsi0 Channel: 00 Id: 01 Lun: 00`
+/// Parses `Host: scsi0 Channel: 00 Id: 01 Lun: 00`.
 fn address(line: &str) -> Option<String> {
     let after = |word: &str| line.split_once(word)?.1.split_whitespace().next()?.parse::<u64>().ok();
     Some(format!("{}:{}:{}:{}", after("Host: scsi")?, after("Channel: ")?, after("Id: ")?, after("Lun: ")?))

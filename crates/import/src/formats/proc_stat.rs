@@ -14,29 +14,29 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// USER_HZ is 100 on all machines of today (include/asm-generic/param.h).
+/// Nanoseconds per tick: USER_HZ is 100 on all current machines (include/asm-generic/param.h).
 const TICK: u64 = 10_000_000;
-/// From user mode to steal.
+/// Number of modes, from user mode to steal time.
 const MODES: usize = 8;
 const FEWEST_MODES: usize = 4;
 
-/// `cpu  3 0 4 9 1 0 0 0 0 0`
+/// Returns true for `cpu  3 0 4 9 1 0 0 0 0 0`.
 fn is_cpu(line: &str, name: &str) -> bool {
     let mut words = line.split_whitespace();
     let is_whole = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
     words.next() == Some(name) && words.clone().count() >= FEWEST_MODES && words.all(is_whole)
 }
 
-/// The lines of the file (fs/proc/stat.c).
+/// Returns true for the lines of the file (fs/proc/stat.c).
 fn is_own(line: &str) -> bool {
     const NAMES: [&str; 8] =
         ["intr", "ctxt", "btime", "processes", "procs_running", "procs_blocked", "softirq", "page"];
     line.split_whitespace().next().is_some_and(|name| name.starts_with("cpu") || NAMES.contains(&name))
 }
 
-/// Copies that follow one another directly are one run: how far they are apart is what the CPUs have counted in between.
+/// Reads copies that follow one another directly as one run; the CPU time counted between them gives the time between them.
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    // Every CPU has the modes of the sum.
+    // Every CPU has the same modes as the sum.
     let mut modes = None;
     let mut first = None;
     loop {
@@ -46,7 +46,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let at = since.saturating_mul(TICK) as f64 / 1e9 / cpus.len().max(1) as f64;
         cpus.into_iter().for_each(|(line, cpu)| run.put(at, line, cpu));
         run.put(at, line, system);
-        // A copy of another machine, or of one that was started anew, is a run of its own.
+        // A copy of another machine, or of one that was restarted, is a separate run.
         let is_later = lines.peek(0).is_some_and(|line| is_cpu(line, "cpu") && ticks(line) > counted);
         if !is_later || !lines.peek(1).is_some_and(|line| is_cpu(line, "cpu0")) {
             return Ok(());
@@ -54,13 +54,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
 }
 
-/// What all CPUs together have counted in all modes. The time of guests is within that of user mode.
+/// Returns the ticks that all CPUs counted in all modes. Guest time is part of user time.
 fn ticks(sum: &str) -> u64 {
     let modes = sum.split_whitespace().skip(1).take(MODES).filter_map(|word| word.parse::<u64>().ok());
     modes.fold(0, u64::saturating_add)
 }
 
-/// One reading of the file.
+/// A reading of the file.
 struct Copy {
     line: u32,
     cpus: Vec<(u32, Cpu)>,
@@ -71,7 +71,7 @@ fn copy(lines: &mut Lines<'_>, modes: &mut Option<usize>) -> Result<Copy, Refusa
     let mut copy = Copy { line: lines.number(), cpus: Vec::new(), system: System::new(MachineKey) };
     let mut sum_seen = false;
     while let Some(text) = lines.peek(0).filter(|text| is_own(text)).map(str::to_owned) {
-        // The sum again begins the next reading.
+        // A repeated sum begins the next reading.
         if is_cpu(&text, "cpu") && std::mem::replace(&mut sum_seen, true) {
             break;
         }
@@ -116,7 +116,7 @@ mod tests {
         let window = window_of(&format!("{COPY}{later}"));
         assert_eq!(window.change::<System>().unwrap().rate(|s| s.context_switches), Some(10.0));
         assert_eq!(window.changes::<Cpu>()[1].rate(|c| c.user), Some(1e9));
-        // Where it was started anew in between, they are two captures.
+        // If the machine was restarted in between, they are two captures.
         let anew = COPY.replace("cpu  300", "cpu  30");
         assert_eq!(read_text(&format!("{later}{anew}")).map(|captures| captures.len()), Ok(2));
     }

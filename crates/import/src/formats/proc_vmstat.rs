@@ -1,4 +1,4 @@
-//! /proc/vmstat, whole or cut out: paging, reclaim and refaults since boot.
+//! /proc/vmstat, whole or in part: paging, reclaim and refaults since boot.
 
 use crate::prelude::*;
 use std::cell::RefCell;
@@ -17,18 +17,18 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// How the kernel's names begin (`vmstat_text`, mm/vmstat.c).
+/// Prefixes of the kernel's names (`vmstat_text`, mm/vmstat.c).
 const BEGINNINGS: [&str; 9] =
     ["nr_", "pg", "pswp", "workingset_", "allocstall", "oom_kill", "compact_", "kswapd_", "thp_"];
 
-/// `pgpgin 48732`
+/// Parses `pgpgin 48732`.
 fn entry(line: &str) -> Option<&str> {
     let (name, count) = line.trim_end().split_once(' ')?;
     let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     (is_name(name) && !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit())).then_some(name)
 }
 
-/// The counts that are sums over zones.
+/// Returns the counters that are sums over zones.
 fn vmstat_sum<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> {
     match name {
         "allocstall" => Some(&mut row.allocstall),
@@ -40,16 +40,16 @@ fn vmstat_sum<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> {
     }
 }
 
-/// The name on a line that is no entry, but was one: without its number, or with another entry behind it.
+/// Returns the name on a line that is a damaged entry: without its number, or with another entry after it.
 fn damaged_name(line: &str) -> Option<&str> {
     let name = line.split_whitespace().next().filter(|_| entry(line).is_none())?;
     let is_one = name.contains('_') && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     is_one.then_some(name)
 }
 
-/// Whether these are the counts of one node, in /proc/zoneinfo: those of its first zone follow.
+/// Returns true if these are the counters of one node in /proc/zoneinfo: those of its first zone follow.
 fn is_of_zone(lines: &mut Lines<'_>) -> bool {
-    /// There are fewer counts of a node.
+    /// Maximum number of counters of a node.
     const MOST: usize = 80;
     let is_end = |text: &str| text.trim_start().starts_with("pages free");
     let own = (0..MOST)
@@ -64,14 +64,14 @@ fn is_known(line: &str) -> bool {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     const EXPECTED: &str = "a name and a whole number: pgpgin 48732";
     let mut seen = BTreeSet::new();
-    // Counts of which one zone's part is damaged.
+    // Counters with a damaged part from one zone.
     let lost = RefCell::new(BTreeSet::new());
     let is_damaged = |text: &str| {
         let name = damaged_name(text);
         lost.borrow_mut().extend(name.and_then(|name| Some(name.rsplit_once('_')?.0.to_owned())));
         name.is_some()
     };
-    // A name again belongs to the next reading.
+    // A repeated name belongs to the next reading.
     while lines.peek(0).and_then(entry).is_none_or(|name| !seen.contains(name))
         && let Some(line) =
             lines.take_own(|text| entry(text).is_some_and(|name| !seen.contains(name)), is_damaged, EXPECTED)?

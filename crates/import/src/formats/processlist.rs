@@ -1,4 +1,5 @@
-//! SHOW [FULL] PROCESSLIST of MySQL and MariaDB: what each session does, and since when (sql/sql_show.cc: mysqld_list_processes).
+//! SHOW [FULL] PROCESSLIST of MySQL and MariaDB: activity of each session, and since when (sql/sql_show.cc:
+//! mysqld_list_processes).
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -21,17 +22,17 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// In information_schema.processlist they are in capitals.
+/// Columns; information_schema.processlist has them in capitals.
 const COLUMNS: [&str; 8] = ["id", "user", "host", "db", "command", "time", "state", "info"];
-/// The server, which it does not name.
+/// Name of the server, which the output does not contain.
 const SERVER: &str = "MySQL";
-/// The most lines of a statement.
+/// Maximum number of lines of a statement.
 const MOST_LINES: usize = 100;
 
-/// What separates the cells of a row.
+/// Separation of the cells of a row.
 enum Layout {
     Separated(char),
-    /// By where the name of each column begins, as the lines of the frame are gone.
+    /// By the start of each column name, because the lines of the frame were removed.
     Columns(Vec<usize>),
 }
 
@@ -43,16 +44,16 @@ impl Layout {
             return Some(Self::Separated(separator));
         }
         let begins: Vec<usize> = COLUMNS.iter().filter_map(|name| line.find(&format!("{name} "))).collect();
-        // The last column is followed by nothing.
+        // Nothing follows the last column.
         let last = line.rfind(COLUMNS[7])?;
         let begins: Vec<usize> = begins.into_iter().filter(|at| *at < last).chain([last]).collect();
         (begins.len() == COLUMNS.len() && begins.is_sorted()).then_some(Self::Columns(begins))
     }
 
-    /// The session of a row, which begins with its number; `None` within it if the row is not whole.
+    /// Returns the session of a row, which begins with its number. The inner `None` marks an incomplete row.
     fn row(&self, line: &str) -> Option<Option<Session>> {
         let mut cells: Vec<&str> = match self {
-            // A row whose statement goes on in the next line has kept its frame.
+            // A row whose statement continues on the next line has kept its frame.
             _ if line.starts_with('|') => line.trim_start_matches('|').split('|').collect(),
             Self::Separated(separator) => line.split(*separator).collect(),
             Self::Columns(begins) => {
@@ -70,7 +71,7 @@ impl Layout {
         Some(is_whole.then(|| Session::of(|at| cells[at])))
     }
 
-    /// Whether a row is as long as its header: what a mail program broke is shorter.
+    /// Returns true if a row is as long as its header: a row that a mail program broke is shorter.
     fn reaches_last(&self, line: &str) -> bool {
         match self {
             Self::Columns(begins) if !line.starts_with('|') => line.len() > begins[COLUMNS.len() - 1],
@@ -83,26 +84,25 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `*************************** 1. row ***************************`, without the pairs of asterisks, which are removed as the
-/// marks of bold text.
+/// Returns true for `*************************** 1. row ***************************`, whose pairs of asterisks were already
+/// removed as marks of bold text.
 fn is_record(line: &str) -> bool {
     let title = line.trim().strip_prefix('*').and_then(|line| line.strip_suffix('*'));
     title.is_some_and(|title| title.trim_matches('*').trim().strip_suffix(". row").is_some_and(is_number))
 }
 
-/// `  State: Sending data`
+/// Parses `  State: Sending data`.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     Some((name.trim(), value.trim()))
 }
 
-/// A session and what it does.
 struct Session {
     id: String,
     user: String,
     seconds: f64,
     state: String,
-    /// Whether it executes a statement, other than that which lists the sessions.
+    /// Whether it executes a statement, other than the one that lists the sessions.
     is_active: bool,
 }
 
@@ -118,8 +118,8 @@ impl Session {
         }
     }
 
-    /// Whether it waits for a lock of a table or the server (sql/mdl.cc; 'Locked' before MySQL 5.5), or for statements to end that use one.
-    /// Locks of GET_LOCK() are the application's own.
+    /// Returns true if it waits for a lock of a table or the server (sql/mdl.cc; 'Locked' before MySQL 5.5), or for the end of
+    /// statements that use a table. Locks of GET_LOCK() are the application's own.
     fn is_locked(&self) -> bool {
         let waits = self.state.starts_with("Waiting for ") && self.state.contains(" lock");
         self.state == "Locked" || waits || self.state == "Waiting for table flush"
@@ -130,13 +130,13 @@ impl Session {
 fn rows(lines: &mut Lines<'_>, layout: &Layout) -> Result<Vec<Session>, Refusal> {
     let mut sessions = Vec::new();
     loop {
-        // Lines of the frame are blank by now, and a statement may have several lines.
+        // The lines of the frame are already blank, and a statement may have several lines.
         let is_end = |text: &str| text.contains(" in set (") || Layout::of(text).is_some() || is_command(text);
         let is_rest = |text: &str| layout.row(text).is_none() && !is_end(text);
         let rest = (0..MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_rest)).count();
         let Some(row) = lines.peek(rest).and_then(|text| layout.row(text)) else { return Ok(sessions) };
         lines.skip(rest);
-        // Without it the others are no whole list.
+        // Without this session, the list of the others is incomplete.
         let Some(session) = row else { return Err(lines.refuse("a session in eight columns")) };
         sessions.push(session);
         lines.skip(1);
@@ -184,7 +184,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     row.lock_longest = longest.map(|seconds| seconds * SECOND).into();
     let at_commit = active.iter().filter(|session| session.state.eq_ignore_ascii_case("waiting for handler commit"));
     row.log_waiters = (at_commit.count() as f64).into();
-    // Who has run as long as another has waited may be who it waits for.
+    // A session that has run at least as long as another has waited may hold its lock.
     let others = active.iter().filter(|session| !session.is_locked());
     let holder = others.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(holder) = holder.filter(|own| locked.iter().any(|waiter| waiter.seconds <= own.seconds)) {

@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The assumed length of a lifetime: no rate depends on it.
+/// Assumed length of a lifetime; no rate depends on it.
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(sshd.rate(|p| p.cpu_time), None, "its second thread was cut out");
     }
 
-    /// Captures of a program with one busy thread, whose first thread only waits: procps 4.0 shows the whole process for it.
+    /// Captures of a program with one busy thread, whose first thread only waits: procps 4.0 shows the use of the whole process
+    /// for it.
     #[test]
     fn a_first_thread_that_may_be_the_whole_process_is_left_out() {
         for (file, parser) in [("layouts/ps-Lf.txt", 0.89), ("layouts/ps-L-o.txt", 0.896)] {

@@ -13,16 +13,16 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The columns of `ps aux` (ps(1), EXAMPLES).
+/// Columns of `ps aux` (ps(1), EXAMPLES).
 const COLUMNS: &str = "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND";
-/// Those of `ps -ef`.
+/// Columns of `ps -ef`.
 const COLUMNS_OF_EF: &str = "UID PID PPID C STIME TTY TIME CMD";
-/// Those of `ps -o pid,args` and `pgrep -a`.
+/// Columns of `ps -o pid,args` and `pgrep -a`.
 const COLUMNS_OF_COMMANDS: &str = "PID COMMAND";
-/// The assumed length of a lifetime: no rate depends on it.
+/// Assumed length of a lifetime; no rate depends on it.
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
-/// The columns of a row.
+/// Returns the columns of a row.
 fn columns_of(text: &str) -> Option<&'static str> {
     if is_row(text) {
         return Some(COLUMNS);
@@ -33,7 +33,7 @@ fn columns_of(text: &str) -> Option<&'static str> {
     is_virtual_machine(text).then_some(COLUMNS_OF_COMMANDS)
 }
 
-/// `   8123 /usr/libexec/qemu-kvm -name guest=ldap1,debug-threads=on -S`
+/// Returns true for `   8123 /usr/libexec/qemu-kvm -name guest=ldap1,debug-threads=on -S`.
 fn is_virtual_machine(text: &str) -> bool {
     let mut fields = text.split_whitespace();
     let is_pid = fields.next().and_then(|pid| pid.parse::<u32>().ok()).is_some_and(|pid| pid > 0);
@@ -50,7 +50,7 @@ fn is_terminal(text: &str) -> bool {
     text == "?" || ["pts/", "tty", "hvc"].iter().any(|kind| text.starts_with(kind))
 }
 
-/// `qemu       4711       1 45 Feb01 ?        22:10:11 /usr/libexec/qemu-kvm -name guest=web1`
+/// Returns true for `qemu       4711       1 45 Feb01 ?        22:10:11 /usr/libexec/qemu-kvm -name guest=web1`.
 fn is_row_of_ef(text: &str) -> bool {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [user, pid, parent, share, start, terminal, time, command, ..] = fields[..] else { return false };
@@ -65,7 +65,7 @@ fn is_row_of_ef(text: &str) -> bool {
         && number(command).is_none()
 }
 
-/// When a process began: `10:21`, `Nov02`, `2024` (ps(1), bsdstart and stime).
+/// Returns true for the start time of a process: `10:21`, `Nov02`, `2024` (ps(1), bsdstart and stime).
 fn is_start(text: &str) -> bool {
     let is_day = |month: &str, day: &str| {
         clock::month(month).is_some() && day.parse::<u8>().is_ok_and(|day| (1..=31).contains(&day))
@@ -75,7 +75,7 @@ fn is_start(text: &str) -> bool {
     is_year || is_time || text.split_at_checked(3).is_some_and(|(month, day)| is_day(month, day))
 }
 
-/// `22:10:11`, `6-06:12:11`
+/// Returns true for `22:10:11`, `6-06:12:11`.
 fn is_long_time(text: &str) -> bool {
     let (days, time) = text.split_once('-').unwrap_or(("0", text));
     let parts: Vec<&str> = time.split(':').collect();
@@ -83,7 +83,7 @@ fn is_long_time(text: &str) -> bool {
     days.parse::<u32>().is_ok() && parts.len() == 3 && parts.iter().all(is_part)
 }
 
-/// `mysql      812  3.5 12.1 1823456 245678 ?      Ssl  Jan01 812:45 /usr/sbin/mysqld`
+/// Returns true for `mysql      812  3.5 12.1 1823456 245678 ?      Ssl  Jan01 812:45 /usr/sbin/mysqld`.
 fn is_row(text: &str) -> bool {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [user, pid, cpu, memory, virt, resident, terminal, state, start, time, command, ..] = fields[..] else {
@@ -104,7 +104,7 @@ fn is_row(text: &str) -> bool {
         && number(command).is_none()
 }
 
-/// `812:45`, in minutes and seconds.
+/// Returns true for `812:45`, in minutes and seconds.
 fn is_time(text: &str) -> bool {
     let of_two = |seconds: &str| seconds.len() == 2 && seconds.parse::<u8>().is_ok_and(|seconds| seconds < 60);
     text.split_once(':').is_some_and(|(minutes, seconds)| minutes.parse::<u64>().is_ok() && of_two(seconds))

@@ -1,5 +1,5 @@
-//! Tables of psql(1), aligned or expanded (\x): pg_stat_activity, pg_stat_database, pg_stat_bgwriter and pg_stat_checkpointer of
-//! PostgreSQL (monitoring-stats.html).
+//! Tables of psql(1), aligned or expanded (\x): pg_stat_activity, pg_stat_database, pg_stat_bgwriter and pg_stat_checkpointer
+//! of PostgreSQL (monitoring-stats.html).
 
 use crate::clock::date;
 use crate::prelude::*;
@@ -17,11 +17,11 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The name of the server in findings; its databases have names of their own.
+/// Name of the server in findings; its databases have their own names.
 const SERVER: &str = "PostgreSQL";
-/// Bytes of a block, unless the server was built with others (BLCKSZ).
+/// Bytes of a block, unless the server was built with another size (BLCKSZ).
 const BLOCK: f64 = 8.0 * KIB;
-/// The most columns of a view.
+/// Maximum number of columns of a view.
 const MOST_COLUMNS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ enum View {
 }
 
 impl View {
-    /// The columns that identify a view.
+    /// Columns that identify a view.
     const COLUMNS: [(Self, &'static [&'static str]); 8] = [
         (Self::Activity, &["pid", "state"]),
         // `select count(*), state, wait_event_type, wait_event ... group by 2, 3, 4`
@@ -53,26 +53,26 @@ impl View {
     }
 }
 
-/// The header of a table, where one starts.
+/// Header of a table.
 struct Table {
     view: View,
-    /// Empty if it is expanded: there each row has the names.
+    /// Column names; empty if the table is expanded, since there each row has the names.
     columns: Vec<String>,
 }
 
-/// The tool of a run with a list of sessions that may not be all.
+/// Tool name of a run whose list of sessions may be incomplete.
 const FEW_SESSIONS: &str = "psql, some sessions";
 
 fn cells(line: &str) -> Vec<String> {
     line.split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// `-------+-----+---`
+/// Returns true for `-------+-----+---`.
 fn is_ruler(line: &str) -> bool {
     line.contains("-+-") && line.trim().bytes().all(|b| b == b'-' || b == b'+')
 }
 
-/// `-[ RECORD 1 ]----+-----`
+/// Returns true for `-[ RECORD 1 ]----+-----`.
 fn is_record(line: &str) -> bool {
     line.trim_start().starts_with("-[ RECORD ")
 }
@@ -99,7 +99,7 @@ fn table_that_starts(lines: &mut Lines<'_>) -> Option<Table> {
     Some(Table { view, columns })
 }
 
-/// A row of a view, by the names of its columns.
+/// A row of a view, by column name.
 struct ViewRow {
     line: u32,
     values: BTreeMap<String, String>,
@@ -114,7 +114,7 @@ impl ViewRow {
         number(self.text(column)?)
     }
 
-    /// Seconds since 1970.
+    /// Returns the column as seconds since 1970.
     fn time(&self, column: &str) -> Option<f64> {
         timestamp(self.text(column)?)
     }
@@ -142,7 +142,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The states of a session (monitoring-stats.html).
+/// States of a session (monitoring-stats.html).
 const STATES: [&str; 8] = [
     "active",
     "idle",
@@ -154,11 +154,11 @@ const STATES: [&str; 8] = [
     "<insufficient privilege>",
 ];
 
-/// The types of wait events (monitoring-stats.html).
+/// Types of wait events (monitoring-stats.html).
 const WAIT_TYPES: [&str; 10] =
     ["Activity", "BufferPin", "Client", "Extension", "IO", "IPC", "InjectionPoint", "Lock", "LWLock", "Timeout"];
 
-/// Gives the column its own name that has the types of waits under another one: `wait_event_type as wt`.
+/// Restores the name of a column of wait types that the statement renamed: `wait_event_type as wt`.
 fn name_wait_types(rows: &mut [ViewRow]) {
     let Some(first) = rows.first().filter(|row| !row.values.contains_key("wait_event_type")) else { return };
     let is_of_types = |column: &&String| {
@@ -172,7 +172,8 @@ fn name_wait_types(rows: &mut [ViewRow]) {
     }
 }
 
-/// Puts type and event of a wait into columns of their own, where the statement has joined them: `wait_event_type||'/'||wait_event as wait`.
+/// Splits the type and event of a wait into separate columns if the statement joined them: `wait_event_type||'/'||wait_event as
+/// wait`.
 fn split_waits(rows: &mut [ViewRow]) {
     let parts = |value: &str| {
         let (kind, event) = value.split_once(['/', ':', '.', ' '])?;
@@ -194,7 +195,7 @@ fn split_waits(rows: &mut [ViewRow]) {
     }
 }
 
-/// Whether the state of a session is one, and missing only for processes of the server, which have no database.
+/// Returns true if the state of a session is a known one; it may be missing only for server processes, which have no database.
 fn has_known_state(row: &ViewRow) -> bool {
     let has_both = row.text("wait_event").is_some() == row.text("wait_event_type").is_some();
     if row.values.contains_key("wait_event") && row.values.contains_key("wait_event_type") && !has_both {
@@ -206,7 +207,7 @@ fn has_known_state(row: &ViewRow) -> bool {
     }
 }
 
-/// The rows, and whether they are all.
+/// Reads the rows of an expanded table. Returns true with them if they are complete.
 fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
     let mut rows: Vec<ViewRow> = Vec::new();
     let is_from_first = lines.next_is(|line| line.contains("RECORD 1 "));
@@ -217,17 +218,17 @@ fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
         } else if let Some((name, value)) = line.text.split_once('|')
             && let Some(row) = rows.last_mut()
         {
-            // Further lines of a value have no name. A name that comes again is of a record whose title was lost or joined.
+            // Further lines of a value have no name. A repeated name belongs to a record whose title was lost or joined.
             is_mixed |= value.contains("-[ RECORD ") || row.values.contains_key(name.trim());
             if !name.trim().is_empty() {
-                // Of two columns of one name, the first was asked for by name.
+                // If two columns have the same name, the first was requested by name.
                 row.values.entry(name.trim().to_owned()).or_insert_with(|| value.trim().to_owned());
             }
         }
     }
     let is_complete = |row: &ViewRow| rows.iter().all(|other| other.values.len() <= row.values.len());
     let are_all = rows.iter().all(is_complete) && !lines.peek_past_blanks(0).is_some_and(|(_, next)| is_record(next));
-    // What does not continue the record may be the rest of a line that was broken.
+    // A line that does not continue the record may be the rest of a broken line.
     let goes_on =
         |next: &str| is_record(next) || next.contains('|') && !is_command(next) && View::of(&cells(next)).is_none();
     let is_cut = lines.next_is(|next| !next.trim().is_empty())
@@ -236,16 +237,16 @@ fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
     (rows, is_from_first && are_all && !is_mixed && !is_cut)
 }
 
-/// The rows, and whether they are all.
+/// Reads the rows of an aligned table. Returns true with them if they are complete.
 fn aligned(lines: &mut Lines<'_>, columns: &[String]) -> Result<(Vec<ViewRow>, bool), Refusal> {
     lines.skip(2);
     let mut rows = Vec::new();
     let mut are_all = true;
-    // Rows that are not read, and lines that continue the one before.
+    // Numbers of rows that are not read, and of lines that continue the previous one.
     let (mut background, mut further) = (0, 0);
     let mut goes_on = false;
     while let Some(line) = lines.take_if(|text| (text.contains('|') && !is_command(text)) || is_unframed(text)) {
-        // Background processes, without a database and a statement.
+        // Background processes have no database and no statement.
         if is_unframed(&line.text) {
             background += 1;
             continue;
@@ -270,13 +271,13 @@ fn aligned(lines: &mut Lines<'_>, columns: &[String]) -> Result<(Vec<ViewRow>, b
     Ok((rows, are_all))
 }
 
-/// Whether a row lost its separators: if its first and its last cell are empty, it looks like the row of a framed table.
+/// Returns true if a row lost its separators: with an empty first and last cell, it looks like the row of a framed table.
 fn is_unframed(text: &str) -> bool {
     let is_row = text.contains("  ") && text.split_whitespace().next().and_then(number).is_some();
     is_row && !text.contains('|')
 }
 
-/// The fields of a row, one for each column. A statement may contain the separator itself.
+/// Returns the fields of a row, one for each column. A statement may contain the separator itself.
 fn joined(mut fields: Vec<String>, columns: &[String]) -> Option<Vec<String>> {
     if let Some(surplus) = fields.len().checked_sub(columns.len()).filter(|surplus| *surplus > 0) {
         let query = columns.iter().position(|column| column == "query")?;
@@ -286,7 +287,7 @@ fn joined(mut fields: Vec<String>, columns: &[String]) -> Option<Vec<String>> {
     (fields.len() == columns.len()).then_some(fields)
 }
 
-/// `2026-11-25 17:58:35.42+00`, `2026-11-25 17:58:35+05:30` as seconds since 1970.
+/// Converts `2026-11-25 17:58:35.42+00` or `2026-11-25 17:58:35+05:30` to seconds since 1970.
 fn timestamp(text: &str) -> Option<f64> {
     let (day, rest) = text.split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
@@ -302,7 +303,7 @@ fn timestamp(text: &str) -> Option<f64> {
     printed.since_1970().map(|local| if zone.starts_with('-') { local + ahead } else { local - ahead })
 }
 
-/// An interval: `00:00:22.47`, `1 day 02:03:04`, `3 days`.
+/// Parses an interval into seconds: `00:00:22.47`, `1 day 02:03:04`, `3 days`.
 fn interval(text: &str) -> Option<f64> {
     let (days, time) = match text.split_once(" day") {
         Some((days, rest)) => (number(days)?, rest.trim_start_matches('s').trim()),
@@ -317,13 +318,13 @@ fn interval(text: &str) -> Option<f64> {
 }
 
 fn activity(rows: &[ViewRow], run: &mut ToolRun) {
-    // The statement that shows the view begins when it is shown.
+    // The statement that shows the view starts when the view is shown.
     let are_known = rows.iter().all(|row| row.text("query_start").is_none() || row.time("query_start").is_some());
     let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max).filter(|_| are_known);
     let now = rows.iter().find_map(|row| row.time("now")).or(began);
     let since = |row: &ViewRow, column: &str| Some((now? - row.time(column)?).max(0.0));
-    // Of the ages of the transaction, the statement and the state, that of the state is the shortest. The age of the connection and times of
-    // day say nothing.
+    // Among the ages of transaction, statement and state, the age of the state is the shortest. The age of the connection and
+    // times of day are irrelevant.
     const AGES: [&str; 7] = ["age", "idle", "state", "xact", "since", "duration", "for"];
     let is_age =
         |name: &str| !name.contains("backend") && !name.contains("start") && AGES.iter().any(|age| name.contains(age));
@@ -335,7 +336,7 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     let mut seen = Activity::default();
     let mut lines = (u32::MAX, 0);
     for row in rows {
-        // A row is a session, or as many as it counts.
+        // A row is one session, or as many as it counts.
         let sessions = match row.values.get("count") {
             Some(count) if !row.values.contains_key("pid") => number(count),
             _ => Some(1.0),
@@ -369,16 +370,16 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     run.row::<Database>(0.0, lines.0, SERVER.into());
     let row = run.row(0.0, lines.1, SERVER.into());
     seen.record(row);
-    // A list without what they wait for may be of the first few: `order by xact_start limit 5`.
+    // A list without the waits may show only the first few: `order by xact_start limit 5`.
     let are_counted = rows.iter().any(|row| ["count", "waiting"].iter().any(|column| row.values.contains_key(*column)));
     if !seen.knows_waits && !are_counted {
         row.sessions = None::<f64>.into();
-        // It completes what else is known of the same time.
+        // This run completes what is known about the same time.
         run.tool = FEW_SESSIONS;
     }
 }
 
-/// What a session is called: `18233 (reporting-etl)`, by its process and its application, user or client.
+/// Returns the name of a session: `18233 (reporting-etl)`, from its process and its application, user or client.
 fn session(row: &ViewRow) -> Option<String> {
     let pid = row.text("pid").or_else(|| row.text("procpid"))?;
     let names = ["application_name", "usename", "client_addr"];
@@ -388,7 +389,7 @@ fn session(row: &ViewRow) -> Option<String> {
     })
 }
 
-/// Sessions whose lock was not granted. A lock by `virtualxid` is one on another transaction.
+/// Records the sessions whose lock was not granted. A lock by `virtualxid` waits for another transaction.
 fn locks(rows: &[ViewRow], run: &mut ToolRun) {
     let waiting = rows.iter().filter(|row| row.text("granted") == Some("f"));
     let sessions: BTreeSet<&str> = waiting.filter_map(|row| row.text("pid")).collect();
@@ -408,21 +409,21 @@ fn locks(rows: &[ViewRow], run: &mut ToolRun) {
     }
 }
 
-/// The longer of two times, as far as they are known.
+/// Returns the longer of two times, as far as they are known.
 fn longer(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     [a, b].into_iter().flatten().reduce(f64::max)
 }
 
-/// Sessions by what they do.
+/// Sessions by activity.
 #[derive(Default)]
 struct Activity {
     active: f64,
     idle: f64,
     oldest: Option<f64>,
     oldest_idle: Option<f64>,
-    /// The session that has been idle longest.
+    /// Session that has been idle longest.
     idle_session: Option<String>,
-    /// Whether the kind of each wait is known, since PostgreSQL 9.6.
+    /// Whether the kind of each wait is known (since PostgreSQL 9.6).
     knows_waits: bool,
     locks: f64,
     longest: Option<f64>,
@@ -432,7 +433,7 @@ struct Activity {
 }
 
 impl Activity {
-    /// Counts what an active session waits for (monitoring-stats.html: wait events).
+    /// Counts the wait of an active session (monitoring-stats.html: wait events).
     fn wait(&mut self, row: &ViewRow, sessions: f64, running: Option<f64>) {
         let event = row.text("wait_event").unwrap_or_default();
         // Up to 9.5 there was only `waiting`, for locks.

@@ -1,6 +1,8 @@
-//! What RAID controllers' own tools print: MegaCli, StorCLI and PercCLI (Broadcom, Dell PERC), ssacli and hpacucli (HPE Smart Array).
+//! Output of RAID controllers' own tools: MegaCli, StorCLI and PercCLI (Broadcom, Dell PERC), ssacli and hpacucli (HPE Smart
+//! Array).
 //!
-//! A controller caches writes only while its battery, or capacitor, can keep them over a power cut; without it each write waits for the disks.
+//! A controller caches writes only while its battery or capacitor can preserve them during a power cut; otherwise each write
+//! waits for the disks.
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -48,13 +50,13 @@ pub const SSACLI: Format = Format {
     ..Format::NEW
 };
 
-/// `Battery State : Failed`, in columns or not.
+/// Splits `Battery State : Failed`, aligned in columns or not.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     Some((name.trim(), value.trim()))
 }
 
-/// What a battery's state means: whether the controller relies on it.
+/// Returns the meaning of a battery's state: whether the controller relies on it.
 fn battery(state: &str) -> Option<&'static str> {
     const STATES: [(&str, &[&str]); 4] = [
         ("absent", &["not present", "absent", "not installed"]),
@@ -69,7 +71,7 @@ fn battery(state: &str) -> Option<&'static str> {
     STATES.iter().find(|(_, words)| words.iter().any(|word| state.contains(word))).map(|(known, _)| *known)
 }
 
-/// The members that an array lacks: at least one, if it is degraded.
+/// Returns the number of members that an array lacks: at least one, if it is degraded.
 fn missing(state: &str) -> Option<f64> {
     let state = state.to_ascii_lowercase();
     match state.as_str() {
@@ -87,11 +89,11 @@ fn missing(state: &str) -> Option<f64> {
     }
 }
 
-/// Where a line of MegaCli begins a report.
+/// Line that begins a part of a MegaCli report.
 enum MegaCliPart<'t> {
     VirtualDrive(&'t str),
     Battery(&'t str),
-    /// The enclosure of a physical drive.
+    /// Enclosure of a physical drive.
     Drive(&'t str),
 }
 
@@ -107,7 +109,7 @@ impl<'t> MegaCliPart<'t> {
     }
 }
 
-/// `WriteBack, ReadAdaptive, Direct, No Write Cache if Bad BBU`
+/// Parses `WriteBack, ReadAdaptive, Direct, No Write Cache if Bad BBU`.
 fn write_policy(policy: &str) -> Option<&'static str> {
     match policy.split(',').next()?.trim() {
         "WriteBack" => Some("write-back"),
@@ -116,7 +118,8 @@ fn write_policy(policy: &str) -> Option<&'static str> {
     }
 }
 
-/// `Primary-5, Secondary-0, RAID Level Qualifier-3`: a mirror that is spanned has more drives than one of its mirrors.
+/// Returns the level in `Primary-5, Secondary-0, RAID Level Qualifier-3`. A spanned mirror has more drives than each of its
+/// mirrors.
 fn raid_level(level: &str) -> Option<String> {
     Some(format!("RAID{}", level.strip_prefix("Primary-")?.split(',').next()?))
 }
@@ -125,12 +128,12 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     enum About {
         Nothing,
         Array(String),
-        /// Its enclosure, until the slot is known.
+        /// Enclosure of a drive, until its slot is known.
         Enclosure(String),
         Drive(String),
     }
     let mut about = About::Nothing;
-    // Drives and arrays of the first controller have their plain names.
+    // Drives and arrays of the first controller have plain names.
     let mut prefix = String::new();
     let is_own = |text: &str| {
         let is_title = ["Adapter ", "BBU ", "Exit Code"].iter().any(|title| text.starts_with(title));
@@ -194,7 +197,7 @@ fn count(value: &str) -> Option<f64> {
     value.parse::<u32>().ok().map(f64::from)
 }
 
-/// One field that MegaCli or storcli prints for a drive.
+/// Records a field that MegaCli or storcli prints for a drive.
 fn drive_field(drive: &str, at: u32, name: &str, value: &str, run: &mut ToolRun) {
     let failing = match name {
         "Media Error Count" => {
@@ -210,7 +213,7 @@ fn drive_field(drive: &str, at: u32, name: &str, value: &str, run: &mut ToolRun)
     row.failing = failing.into_iter().chain(row.failing.get()).reduce(f64::max).into();
 }
 
-/// The state of a controller's battery. What was said of it before is not made better by another line.
+/// Records the state of a controller's battery. A later line does not improve a state that was reported before.
 fn take_battery(run: &mut ToolRun, at: u32, controller: &str, state: &str) {
     let row = run.row::<Array>(0.0, at, controller.into());
     row.level = CONTROLLER.into();
@@ -219,18 +222,18 @@ fn take_battery(run: &mut ToolRun, at: u32, controller: &str, state: &str) {
     }
 }
 
-/// The level of an array, until it is known.
+/// Level of an array until it is known.
 const SOME_LEVEL: &str = "RAID";
 
-/// The level of a row that stands for a controller, not for one of its arrays.
+/// Level of a row that stands for a controller rather than for one of its arrays.
 const CONTROLLER: &str = "RAID controller";
 
-/// What storcli tells below a title.
+/// Contents that storcli prints below a title.
 enum StorcliPart<'t> {
     VirtualDrives,
     Drives,
     Battery,
-    /// The fields of one drive, by its controller, enclosure and slot.
+    /// Fields of one drive, by its controller, enclosure and slot.
     Drive(&'t str, &'t str, &'t str),
 }
 
@@ -252,49 +255,49 @@ impl<'t> StorcliPart<'t> {
     }
 }
 
-/// A line of `=` or `-`.
+/// Returns true for a line of `=` or `-`.
 fn is_rule(line: &str) -> bool {
     let line = line.trim();
     line.len() >= 4 && line.bytes().all(|b| b == b'=' || b == b'-')
 }
 
-/// The name before that of an array or drive: those of the first controller have their plain names.
+/// Returns the prefix for the name of an array or drive: those of the first controller have plain names.
 fn prefix_of(controller: &str) -> String {
     if controller == "0" { String::new() } else { format!("{controller}/") }
 }
 
-/// A line of the data of a drive, in hexadecimal.
+/// Returns true for a line of a drive's data, in hexadecimal.
 fn is_data(line: &str) -> bool {
     let mut words = line.split_whitespace().peekable();
     words.peek().is_some() && words.all(|word| word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// `Media Error Count = 0`: names begin with a capital, unlike those of sysctl.
+/// Splits `Media Error Count = 0`; names begin with a capital, unlike those of sysctl.
 fn storcli_field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(" =").filter(|(_, value)| value.is_empty() || value.starts_with(' '))?;
     name.starts_with(|c: char| c.is_ascii_uppercase()).then(|| (name.trim(), value.trim()))
 }
 
-/// The number of the controller that the following lines describe.
+/// Returns the number of the controller that the following lines describe.
 fn storcli_controller(line: &str) -> Option<&str> {
     storcli_field(line).filter(|(name, _)| *name == "Controller").map(|(_, number)| number)
 }
 
-/// The states of a drive that is in use, or could be.
+/// States of a drive that is in use, or could be.
 const WHOLE: [&str; 9] = ["Onln", "UGood", "GHS", "DHS", "JBOD", "Rbld", "Cpybck", "UGUnsp", "Conf"];
-/// Those of a member that its array has lost.
+/// States of a member that its array has lost.
 const LOST: [&str; 3] = ["Failed", "Offln", "Msng"];
 
-/// `252:3`, `1/1`
+/// Returns true for `252:3`, `1/1`.
 fn is_place(text: &str, separator: char) -> bool {
     let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     text.split_once(separator).is_some_and(|(group, own)| is_number(group) && !own.is_empty() && is_number(own))
 }
 
-/// The rules of a table around its header and below its rows.
+/// Number of rules of a table: around its header and below its rows.
 const RULES: u32 = 3;
 
-/// Reads a table behind its title: its columns, and its rows with their lines.
+/// Reads a table after its title: its columns, and its rows with their lines.
 fn storcli_table(lines: &mut Lines<'_>) -> (Vec<String>, Vec<TextLine>) {
     let mut rules = 0;
     let mut columns = Vec::new();
@@ -305,7 +308,7 @@ fn storcli_table(lines: &mut Lines<'_>) -> (Vec<String>, Vec<TextLine>) {
         _ => lines.take_if(is_row),
     } {
         if is_rule(&line.text) {
-            // That below the title is not counted.
+            // The rule below the title is not counted.
             rules += u32::from(!line.text.contains('='));
             if rules == RULES {
                 break;
@@ -323,9 +326,9 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     let mut prefix = String::new();
     let mut controller = "controller".to_owned();
     let mut drive: Option<String> = None;
-    // The arrays of each drive group.
+    // Arrays of each drive group.
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // Legends have all abbreviations in a line.
+    // Legends have all abbreviations on one line.
     let is_own = |text: &str| {
         let is_title = text.trim_end().ends_with(" :") || StorcliPart::of(text).is_some();
         let is_known = is_title || is_rule(text) || storcli_field(text).is_some() || is_data(text);
@@ -344,7 +347,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
         } else if let Some((drive, (name, value))) = drive.as_ref().zip(storcli_field(&text)) {
             drive_field(drive, at, name, value, run);
         }
-        // What stands below any other title is in a table, too, or in fields.
+        // Below any other title there is also a table, or fields.
         if !lines.peek_past_blanks(0).is_some_and(|(_, next)| is_rule(next)) {
             continue;
         }
@@ -377,7 +380,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
 
 /// Adds a drive to those that an array has lost.
 fn lost(run: &mut ToolRun, at: u32, array: &str, drive: &str) {
-    /// Who has lost more has lost all data anyway.
+    /// Limit for the list of names: an array that has lost more drives has lost all data anyway.
     const LONGEST: usize = 200;
     let row = run.row::<Array>(0.0, at, array.into());
     if row.failed_members.get().is_some_and(|others| others.len() > LONGEST) {
@@ -387,8 +390,8 @@ fn lost(run: &mut ToolRun, at: u32, array: &str, drive: &str) {
     row.failed_members = all.as_str().into();
 }
 
-/// `0/0   RAID1 Optl  RW     Yes     NRWTD -   ON  446.625 GB os`: the column of the cache has the policy of reads, that of writes (`WB`,
-/// `AWB`, `WT`) and that of the cache itself. The drive group and the array.
+/// Records `0/0   RAID1 Optl  RW     Yes     NRWTD -   ON  446.625 GB os`. The column of the cache has the policy for reads,
+/// the policy for writes (`WB`, `AWB`, `WT`) and that of the cache itself. Returns the drive group and the array.
 fn virtual_drive<'c>(
     cell: &impl Fn(&str) -> Option<&'c str>,
     at: u32,
@@ -411,7 +414,7 @@ fn virtual_drive<'c>(
     Some((group.to_owned(), array))
 }
 
-/// `Smart Array P410i in Slot 0 (Embedded)`
+/// Parses `Smart Array P410i in Slot 0 (Embedded)`.
 fn smart_array(line: &str) -> Option<&str> {
     let (model, slot) = line.trim().split_once(" in Slot ")?;
     let is_model = model.starts_with("Smart Array") || model.starts_with("HPE ") || model.starts_with("HP ");
@@ -428,9 +431,9 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
         Some("0") | None => format!("logical drive {number}"),
         Some(slot) => format!("logical drive {slot}/{number}"),
     };
-    // Of `show config detail`, the array that the fields below are of.
+    // Array of the fields below, in `show config detail`.
     let mut array: Option<String> = None;
-    // Of `show config`, those on the drives that are listed below them.
+    // Arrays on the drives listed below them, in `show config`.
     let mut above: Vec<String> = Vec::new();
     let is_own = |text: &str| !is_command(text) && smart_array(text).is_none() && text.starts_with([' ', '\t']);
     while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
@@ -456,7 +459,7 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
                 above.iter().for_each(|array| lost(run, at, array, place));
             }
         }
-        // Their fields are not those of the array.
+        // The fields below these titles do not belong to the array.
         if ["physicaldrive", "unassigned", "array "].iter().any(|title| text.trim_start().starts_with(title)) {
             array = None;
         }
@@ -501,7 +504,7 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
     Ok(())
 }
 
-/// The name and the details of `logicaldrive 1 (279.4 GB, RAID 1, OK)`.
+/// Returns the name and the details of `logicaldrive 1 (279.4 GB, RAID 1, OK)`.
 fn listed<'t>(line: &'t str, what: &str) -> Option<(&'t str, &'t str)> {
     let (name, rest) = line.trim().strip_prefix(what)?.split_once(" (")?;
     Some((name, rest.strip_suffix(')')?))
@@ -516,7 +519,7 @@ mod tests {
 
     type Seen = (Option<String>, Option<f64>, Option<String>, Option<String>, Option<String>);
 
-    /// Level, missing members, cache, the wanted cache, and battery, by name.
+    /// Returns level, missing members, cache, the wanted cache, and battery, by name.
     fn arrays(window: &Window) -> BTreeMap<String, Seen> {
         let text = |word: Option<&str>| word.map(str::to_owned);
         let of = |a: &Array| {

@@ -1,4 +1,4 @@
-//! redis-cli INFO, of Redis and Valkey: memory, clients, persistence (redis.io/docs: INFO).
+//! redis-cli INFO of Redis and Valkey: memory, clients, persistence (redis.io/docs: INFO).
 
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const COLUMNS: MetricColumns<Database> = columns![
     "evicted_keys" => evicted, "aof_delayed_fsync" => delayed_syncs, "latest_fork_usec" => fork_time * 1e3,
 ];
 
-/// A section's title and a field that it always has.
+/// Titles of sections, each with a field that it always has.
 const SECTIONS: [(&str, &str); 13] = [
     ("Server", "redis_version"),
     ("Clients", "connected_clients"),
@@ -44,13 +44,13 @@ const SECTIONS: [(&str, &str); 13] = [
     ("Keyspace", "db0"),
 ];
 
-/// `# Memory`
+/// Parses `# Memory`.
 fn section(line: &str) -> Option<&'static str> {
     let title = line.trim_start().strip_prefix("# ")?.trim_end();
     SECTIONS.iter().map(|(name, _)| *name).find(|name| *name == title)
 }
 
-/// `used_memory:24512840`, the first field of a section.
+/// Returns true for the first field of a section: `used_memory:24512840`.
 fn is_field(line: &str) -> bool {
     field(line.trim_start()).is_some_and(|(name, _)| SECTIONS.iter().any(|(_, first)| *first == name))
 }
@@ -84,7 +84,7 @@ fn is_own_field(line: &str) -> bool {
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_|-.".contains(&b));
-    // What follows the colon is never a space: `Note: this is a sentence`.
+    // A space never follows the colon: `Note: this is a sentence`.
     (is_name && !value.starts_with(' ')).then_some((name, value.trim_end()))
 }
 
@@ -95,7 +95,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let known = field(text.trim_start()).map(|(name, value)| (name.to_owned(), value.to_owned()));
         let title = section(text);
-        // Another report begins with the section of the server.
+        // The section of the server begins another report.
         let again = title == Some("Server") && !fields.is_empty();
         if again || (known.is_none() && title.is_none()) {
             break;

@@ -1,4 +1,4 @@
-//! `sadf -d` of sysstat: the reports of sar in fields between semicolons, with the interval and the time of each row.
+//! `sadf -d` of sysstat: reports of sar in fields separated by semicolons, with the interval and the time of each row.
 
 use super::sar;
 use super::sar_reports::SarReport;
@@ -18,14 +18,14 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Above each table.
+/// Header above each table.
 const HEADER: &str = "# hostname;interval;timestamp;";
-/// More kinds of table than there are reports.
+/// Maximum number of kinds of table; there are fewer reports.
 const MOST_KINDS: usize = 200;
 
 /// `# hostname;interval;timestamp;DEV;tps;rkB/s ...`
 struct Header {
-    /// `None` if the diagnosis does not use it.
+    /// Report; `None` if the diagnosis does not use it.
     report: Option<&'static SarReport>,
     names: Vec<String>,
     line: u32,
@@ -53,12 +53,12 @@ impl<'t> Row<'t> {
         let mut fields = line.trim_end().split(';');
         let (host, interval, time) = (fields.next()?, fields.next()?, fields.next()?);
         let at = clock::epoch_time(time).or_else(|| clock::date_line(time))?;
-        // It is -1 where the machine was restarted.
+        // The interval is -1 if the machine was restarted.
         let interval: f64 = interval.parse().ok()?;
         (!host.is_empty() && !host.contains(' ')).then_some(Self { host, interval, at, fields: fields.collect() })
     }
 
-    /// The numbers below the names of a header, behind the label if the report has one.
+    /// Returns the numbers below the names of a header, after the label if the report has one.
     fn table_row(&self, header: &Header, report: &SarReport, line: u32) -> Option<TableRow> {
         let labels = report.labels();
         let label = match self.fields.first().filter(|_| labels > 0) {
@@ -85,13 +85,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let is_damaged = |text: &str| text.matches(';').count() > 2;
     while let Some(line) = lines.take_own(is_own, is_damaged, EXPECTED)? {
         if is_header(&line.text) {
-            // The rows below one that is damaged are those of another table.
+            // The rows below a damaged header belong to another table.
             let own = Header::of(&line.text).map(|own| Header { line: line.number, ..own });
             header = lines.keep(own.ok_or_else(|| lines.refuse_at(&line, format!("a header: {HEADER}"))))?;
             continue;
         }
         let (Some(row), Some(header)) = (Row::of(&line.text), &header) else { continue };
-        // What is counted begins again where the machine was restarted.
+        // Counters restart when the machine is restarted.
         let Some(report) = header.report.filter(|_| row.interval > 0.0) else { continue };
         run.host.get_or_insert_with(|| row.host.into());
         if cursors.len() >= MOST_KINDS && !cursors.contains_key(&header.names) {

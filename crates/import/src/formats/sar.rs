@@ -22,7 +22,7 @@ pub const SAR: Format = Format {
     read: |lines, context, run| read(lines, context, run, SAR.name),
 };
 
-/// mpstat, which prints the same CPU tables.
+/// Format of mpstat, which prints the same CPU tables.
 pub const MPSTAT: Format = Format {
     name: "mpstat",
     versions: "sysstat 5 to 12: -P, -A, -I, -u",
@@ -36,29 +36,29 @@ pub const MPSTAT: Format = Format {
     read: |lines, context, run| read(lines, context, run, MPSTAT.name),
 };
 
-/// How much longer than the following ones the first interval may be: the rows after a header are often cut out.
+/// Factor by which the first interval may exceed the following ones: the rows after a header are often cut out.
 const GAP: f64 = 1.5;
-/// The most rows of one time that are held: more disks and CPUs than any machine has.
+/// Maximum number of rows of one time to hold: more disks and CPUs than any machine has.
 const MOST_HELD: usize = 50_000;
-/// More kinds of table than there are reports.
+/// Maximum number of kinds of table; there are fewer reports.
 const MOST_KINDS: usize = 200;
 
-/// The time of a line, and the fields after it, of which there is at least one.
+/// Returns the time of a line, and the fields after it, at least one.
 fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
     timed_fields(line).filter(|(_, fields)| !fields.is_empty())
 }
 
-/// The fields of a header of averages, where the rows above them were cut off: `Average:        CPU     %user ...`.
+/// Returns the fields of a header of averages, if the rows above them were cut off: `Average:        CPU     %user ...`.
 fn averages(line: &str) -> Option<Vec<&str>> {
     clock::averaged_fields(line).filter(|fields| SarReport::of(fields).is_some())
 }
 
-/// The word that a line of averages begins with, in the language of the program.
+/// Returns the word that begins a line of averages, in the language of the program.
 fn first_word(line: &str) -> &str {
     line.trim_start().split(':').next().unwrap_or_default()
 }
 
-/// Whether a line is one of averages: a header, or what begins with the word of such a header.
+/// Returns true if a line is one of averages: a header, or a line that begins with the word of such a header.
 fn is_average(line: &str, word: Option<&str>) -> bool {
     let own = first_word(line);
     let is_header = |fields: Vec<&str>| SarReport::of(&fields).is_some() || is_skipped(&fields);
@@ -74,7 +74,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     SarReport::of(&fields).is_some() || is_skipped(&fields) || headerless(&fields).is_some()
 }
 
-/// Whether a header is mpstat's: it has interrupts beside CPU time, or their share before steal.
+/// Returns true if a header is mpstat's: it has interrupts beside CPU time, or their share before steal.
 fn is_mpstat(lines: &mut Lines<'_>) -> bool {
     let fields = lines.peek(0).and_then(|line| timed(line).map(|(_, fields)| fields).or_else(|| averages(line)));
     let Some(fields) = fields else { return false };
@@ -96,10 +96,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
         last: None,
         stamp: None,
     };
-    // That of averages in this language, once a header has shown it.
+    // Word for averages in this language, once a header has shown it.
     let mut word: Option<String> = None;
     let mut is_after_average = false;
-    // Averages repeat the rows above them, if there are any: also those of a run that a broken line ended.
+    // Averages repeat the rows above them, if there are any; this includes rows of a run that a broken line ended.
     let are_alone = lines.next_is(|line| averages(line).is_some());
     let do_count = are_alone && !context.is_past_output();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -128,7 +128,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
             let stamp = text.split_whitespace().count() - fields.len();
             if let Some(report) = SarReport::of(&fields) {
                 lines.skip(blanks);
-                // What mpstat was run for again is no average since boot.
+                // The output of a second mpstat run is not an average since boot.
                 if reader.is_since_boot() && reader.run.start.time != Some(time) {
                     break;
                 }
@@ -140,7 +140,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
                 skip_report(lines);
             } else {
                 lines.skip(blanks);
-                // Below a blank line, times that begin again are those of a table whose header was lost.
+                // Times that restart below a blank line belong to a table whose header was lost.
                 if blanks > 0 && reader.last.is_some_and(|last| time <= last) {
                     reader.close_table();
                 }
@@ -151,9 +151,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
             }
         } else {
             lines.skip(blanks);
-            // Rows that were cut out: `....`
+            // A mark for rows that were cut out: `....`
             let cut = is_remark(&text) && lines.peek_past_blanks(1).is_some_and(|(_, next)| timed(next).is_some());
-            // What a mail program broke off a line of averages.
+            // A piece that a mail program broke off a line of averages.
             let is_rest = is_last_average && lines.peek(1).is_some_and(|next| is_average(next, word.as_deref()));
             if !cut && !is_rest || another_output_starts(lines, own) {
                 break;
@@ -175,15 +175,15 @@ fn skip_report(lines: &mut Lines<'_>) {
     }
 }
 
-/// A table that is being read.
+/// The current table.
 struct SarTable {
     report: &'static SarReport,
     header: TableHeader,
-    /// Whether what a row is about stands behind its numbers.
+    /// Whether the label of a row follows its numbers.
     is_labelled_last: bool,
-    /// The end of the previous interval; `None` without a header.
+    /// End of the previous interval; `None` without a header.
     from: Option<f64>,
-    /// The time of the first rows, which are held until the next time shows how long their interval may have been.
+    /// Time of the first rows, which are held until the next time shows how long their interval may have been.
     first: Option<f64>,
     held: Vec<TableRow>,
     interval: Option<ReportInterval>,
@@ -194,12 +194,12 @@ impl SarTable {
         Self { report, header, is_labelled_last, from: None, first: None, held: Vec::new(), interval: None }
     }
 
-    /// Whether its only rows are averages since boot: mpstat prints those below a header of the same time.
+    /// Returns true if its only rows are averages since boot: mpstat prints those below a header of the same time.
     fn is_since_boot(&self, run: &ToolRun) -> bool {
         run.tool == MPSTAT.name && self.first == Some(0.0) && self.from == self.first && self.interval.is_none()
     }
 
-    /// What all tables of its kind have in common.
+    /// Returns what all tables of its kind have in common.
     fn kind(&self) -> String {
         self.header.names.join(" ")
     }
@@ -229,10 +229,10 @@ impl SarTable {
         let from = match (self.from.map(|from| first - from).filter(|gap| *gap > 0.0), usual) {
             (Some(gap), Some(usual)) if gap > GAP * usual => first - usual,
             (Some(gap), _) => first - gap,
-            // Without header and neighbour the length is unknown; no rate depends on it.
+            // Without a header and a neighbouring time, the length is unknown; no rate depends on it.
             (None, usual) => first - usual.unwrap_or(1.0),
         };
-        // A series without header begins before its first time.
+        // A series without a header begins before its first time.
         let mut interval = ReportInterval { from: from.max(0.0), to: first };
         if spacing.is_none() && self.is_since_boot(run) {
             run.is_average = true;
@@ -249,21 +249,21 @@ struct SarReader<'a> {
     context: &'a CaptureContext,
     run: &'a mut ToolRun,
     timeline: Timeline,
-    /// How far tables that were read before had come, by their columns.
+    /// Positions in time of the tables read before, by their columns.
     cursors: BTreeMap<String, Cursor>,
-    /// How far the current table has come.
+    /// Position in time of the current table.
     cursor: Cursor,
     table: Option<SarTable>,
-    /// The time of day of the table's last row.
+    /// Time of day of the table's last row.
     last: Option<f64>,
-    /// How many fields the time has, with AM or PM or without.
+    /// Number of fields of the time, with or without AM or PM.
     stamp: Option<usize>,
 }
 
 impl SarReader<'_> {
-    /// When a row or header on a line was printed; the end of the interval for averages, which have no time.
+    /// Returns the time of a row or header on a line; for averages, which have no time, the end of the interval.
     fn elapsed(&mut self, time: Option<f64>, line: u32) -> f64 {
-        /// Of averages over an unknown time.
+        /// Length of the unknown time of averages.
         const ASSUMED: f64 = 1.0;
         let Some(time) = time else {
             let interval = self.context.interval();
@@ -279,14 +279,14 @@ impl SarReader<'_> {
         self.run.is_average || self.table.as_ref().is_some_and(|table| table.is_since_boot(self.run))
     }
 
-    /// Begins a table. Each goes through the times by itself, and goes on where one with its columns ended.
+    /// Begins a table. Each table goes through the times by itself, and continues where one with the same columns ended.
     fn open_table(&mut self, table: SarTable) {
         self.close_table();
         self.cursor = self.cursors.get(&table.kind()).copied().unwrap_or_default();
         self.table = Some(table);
     }
 
-    /// Ends what was counted since the previous boot. Rows of the same table may follow without a header.
+    /// Ends the counters since the previous boot. Rows of the same table may follow without a header.
     fn restart(&mut self, line: u32) {
         let Some(table) = &self.table else { return };
         let (report, is_labelled_last) = (table.report, table.is_labelled_last);
@@ -308,7 +308,7 @@ impl SarReader<'_> {
         let line = lines.number();
         let header = TableHeader::new(names, line);
         lines.skip(1);
-        // Repeated for every screenful, and before each row if several reports were requested.
+        // The header is repeated for every screenful, and before each row if several reports were requested.
         let is_same = |t: &SarTable| std::ptr::eq(t.report, report) && t.header.names == header.names;
         if !self.table.as_ref().is_some_and(is_same) {
             self.open_table(SarTable::new(report, header, is_labelled_last));
@@ -491,7 +491,7 @@ mod tests {
 Average:         eth0     99.00     20.00      1.00      2.00      0.00      0.00      0.00      0.00
 ",
         );
-        // What was counted around the restart is unknown: the mean is that of the two intervals.
+        // Counts around the restart are unknown: the mean is that of the two intervals.
         close(window.changes::<Interface>()[0].rate(|i| i.rx_bytes).unwrap(), 2.0 * 1024.0);
         assert!(window.snapshots()[0].wall_ns > 0);
     }

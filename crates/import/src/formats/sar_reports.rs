@@ -1,4 +1,4 @@
-//! The reports of sar, their columns and the metrics these become.
+//! Reports of sar, their columns, and the metrics that these become.
 
 use super::sysstat::{ALL_CPUS, DISK, ONE_CPU, record_disk};
 use crate::prelude::*;
@@ -8,7 +8,7 @@ use whyslow_model::catalogue::{
 };
 use whyslow_model::key::PerCpu;
 
-/// A report, identified by the columns that no other has.
+/// A report, identified by columns that no other report has.
 pub struct SarReport {
     marks: &'static [&'static str],
     label: Option<&'static str>,
@@ -62,7 +62,7 @@ pub const COLUMNS: &[&dyn AnyColumns] = &[
 const SKIPPED: &str = "FILESYSTEM rtps TTY kbhugfree frmpg/s call/s scall/s imsg/s ierr/s tcp6sck irec6/s ihdrer6/s imsg6/s \
     ierr6/s idgm6/s TEMP FAN IN BAT BUS wghMHz fch_rxf/s NODE LOC/s NET_RX/s";
 
-/// Whether this is the header of a report that is skipped.
+/// Returns true for the header of a report that is skipped.
 pub fn is_skipped(header: &[&str]) -> bool {
     header.iter().all(|field| number(field).is_none()) && SKIPPED.split(' ').any(|column| header.contains(&column))
 }
@@ -74,23 +74,23 @@ impl SarReport {
         REPORTS.iter().filter(labelled).find(|r| r.marks.iter().all(|mark| header.contains(mark)))
     }
 
-    /// How many fields besides the time precede the numbers of a row.
+    /// Returns the number of fields, besides the time, that precede the numbers of a row.
     pub fn labels(&self) -> usize {
         usize::from(self.label.is_some())
     }
 
-    /// Whether a header has the label behind the numbers, as with -p and --pretty since sysstat 12.
+    /// Returns true if a header has the label after the numbers, as with -p and --pretty since sysstat 12.
     pub fn is_labelled_last(&self, header: &[&str]) -> bool {
         self.label.is_some_and(|label| header.first() != Some(&label))
     }
 
-    /// Whether its rows are CPU shares, which add up to 100.
+    /// Returns true if its rows are CPU shares, which add up to 100.
     pub fn is_cpu_shares(&self) -> bool {
         self.marks.contains(&"%idle")
     }
 }
 
-/// The columns of a row without header, if the numbers leave no doubt.
+/// Returns the columns of a row without header, if the numbers make them certain.
 pub fn headerless(fields: &[&str]) -> Option<(&'static SarReport, &'static [&'static str])> {
     const TRANSFERS: &[&str] = &["tps", "rd_sec/s", "wr_sec/s"];
     const KBMEM: &[&str] = &[
@@ -115,13 +115,13 @@ pub fn headerless(fields: &[&str]) -> Option<(&'static SarReport, &'static [&'st
     }
     let numbers: Vec<f64> = fields.iter().map(|f| number(f)).collect::<Option<_>>()?;
     let &[free, _, used, percent, buffers, cached, ..] = &numbers[..] else { return None };
-    // Used is a share of all memory, most of which is in the other columns.
+    // %memused is a share of all memory, most of which is in the other columns.
     let all = used / (percent / 100.0);
     let fits = numbers.len() == KBMEM.len() && (all / (free + used + buffers + cached) - 1.0).abs() < 0.02;
     fits.then_some((SarReport::of(&["kbmemfree"])?, KBMEM))
 }
 
-/// The columns of CPU shares: for five or six that add up to 100 there is only one order.
+/// Returns the columns of CPU shares: five or six of them that add up to 100 have only one order.
 fn shares(fields: &[&str]) -> Option<&'static [&'static str]> {
     const NOW: &[&str] = &["%user", "%nice", "%system", "%iowait", "%steal", "%idle"];
     const OLD: &[&str] = &["%user", "%nice", "%system", "%iowait", "%idle"];
@@ -147,8 +147,8 @@ fn network_interface(run: &mut ToolRun, interval: ReportInterval, row: &TableRow
     }
 }
 
-/// The speed in bit/s that `%ifutil` was computed from: that of the fuller direction, as sysstat assumes full duplex if it
-/// does not know better (compute_ifutil of rd_stats.c). Below a few per cent its two decimals say too little.
+/// Returns the speed in bit/s from which `%ifutil` was computed: that of the fuller direction, since sysstat assumes full
+/// duplex by default (compute_ifutil of rd_stats.c). Below a few per cent, its two decimals are too coarse.
 fn implied_speed(row: &TableRow) -> Option<f64> {
     let used = row.get("%ifutil").filter(|percent| *percent > 5.0)? / 100.0;
     let rate = |column: &str| row.times(column, KIB * 8.0);
@@ -175,7 +175,7 @@ const BACKLOG: MetricColumns<Softnet> = columns![
     "flw_lim/s" => flow_limited,
 ];
 
-/// The row `all` is the sum of the others.
+/// Records the backlog of each CPU; the row `all` is the sum of the others.
 fn backlog(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if let Ok(cpu) = row.label().parse() {
         run.rates(interval, cpu, row, &BACKLOG);
@@ -198,7 +198,7 @@ const MEMORY: MetricColumns<Meminfo> = columns![
     "kbvmused" => vmalloc_used * KIB, "kbswpfree" => swap_free * KIB, "kbswpfree" => swap_total * KIB,
     "kbswpused" += swap_total * KIB,
 ];
-/// Total memory, from kbmemused and %memused: which pages count as used differs between versions of sysstat.
+/// Total memory, from kbmemused and %memused: the pages that count as used differ between versions of sysstat.
 const ALL_MEMORY: MetricColumns<Meminfo> = columns!["total" => mem_total * KIB];
 
 fn memory(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
@@ -224,7 +224,7 @@ const SYSTEM: MetricColumns<System> = columns![
 const TABLES: MetricColumns<Limits> = columns![
     "file-nr" => files, "inode-nr" => inodes,
 ];
-/// Pressure over the interval, not over the last 10 s and more.
+/// Pressure over the interval, not over the last 10 s or longer.
 const PRESSURE: MetricColumns<Pressure> = columns![
     "%scpu" => cpu_some * SECOND / 100.0, "%sio" => io_some * SECOND / 100.0,
     "%fio" => io_full * SECOND / 100.0, "%smem" => memory_some * SECOND / 100.0,
@@ -240,7 +240,7 @@ fn host<F: Family<Key = MachineKey>>(
     run.rates(interval, MachineKey, row, columns);
 }
 
-/// mpstat shows a CPU's interrupts in the same row.
+/// Records CPU time; mpstat shows a CPU's interrupts in the same row.
 fn cpus(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "all" {
         run.rates(interval, MachineKey, row, &ALL_CPUS);
@@ -254,7 +254,7 @@ const IRQ: MetricColumns<Irq> = columns![
     "intr/s" => count, "all" => count,
 ];
 
-/// sar sums a line over the CPUs.
+/// Records an interrupt line, which sar sums over the CPUs.
 fn interrupt_line(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "sum" {
         host(run, interval, row, &SYSTEM);
@@ -264,7 +264,7 @@ fn interrupt_line(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     }
 }
 
-/// The row `all` is the sum of the others.
+/// Records the interrupts in the row `all`, which is the sum of the others.
 fn interrupts_of_cpu(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "all" && row.get("intr/s").is_some() {
         run.grow::<System>(interval, row.line, MachineKey, &[("interrupts", row.get("intr/s"))]);

@@ -28,14 +28,14 @@ pub const SLABINFO: Format = Format {
     ..Format::NEW
 };
 
-/// No file of the kernel says the size of a page.
+/// Assumed page size: no file of the kernel shows it.
 const PAGE: f64 = 4.0 * KIB;
 
 fn is_header(line: &str) -> bool {
     line.split_whitespace().eq("OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME".split(' '))
 }
 
-/// `3871491 3185369  82%    0.10K  99269       39    397076K buffer_head`: objects, those in use, bytes, name.
+/// Returns objects, objects in use, bytes and name: `3871491 3185369  82%    0.10K  99269       39    397076K buffer_head`.
 fn slabtop_row(line: &str) -> Option<(f64, f64, f64, &str)> {
     let mut words = line.split_whitespace();
     let objects = number(words.next()?)?;
@@ -64,7 +64,8 @@ fn read_slabtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     Ok(())
 }
 
-/// `ext4_inode  275  275  160  25  1 : tunables  0  0  0 : slabdata  11  11  0`: objects, those in use, bytes, name.
+/// Returns objects, objects in use, bytes and name:
+/// `ext4_inode  275  275  160  25  1 : tunables  0  0  0 : slabdata  11  11  0`.
 fn cache(line: &str) -> Option<(f64, f64, f64, &str)> {
     let (first, rest) = line.split_once(" : tunables ")?;
     let (tunables, slabs) = rest.split_once(" : slabdata ")?;

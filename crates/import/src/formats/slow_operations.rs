@@ -1,4 +1,5 @@
-//! Lists of what took longer than a limit, by tools of bcc and libbpf: ext4slower and its like, fileslower, runqslower.
+//! Lists of operations that took longer than a limit, by tools of bcc and libbpf: ext4slower and similar tools, fileslower,
+//! runqslower.
 
 use crate::prelude::*;
 use crate::table::is_table_row;
@@ -34,7 +35,8 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The limit in nanoseconds in `Tracing ext4 operations slower than 10 ms`, `Tracing run queue latency higher than 10000 us`.
+/// Returns the limit in nanoseconds in `Tracing ext4 operations slower than 10 ms` or `Tracing run queue latency higher than
+/// 10000 us`.
 fn limit(line: &str) -> Option<f64> {
     let rest = line.strip_prefix("Tracing ")?;
     let (_, limit) = rest.split_once(" slower than ").or_else(|| rest.split_once(" higher than "))?;
@@ -47,7 +49,7 @@ fn limit(line: &str) -> Option<f64> {
     }
 }
 
-/// The columns of a list.
+/// Columns of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum List {
     /// `TIME     COMM           PID    T BYTES   OFF_KB   LAT(ms) FILENAME`
@@ -69,7 +71,7 @@ impl List {
         }
     }
 
-    /// The program, the operation, and the time in nanoseconds. The name of a program may contain spaces.
+    /// Returns the program, the operation, and the time in nanoseconds. The name of a program may contain spaces.
     fn row(self, line: &str) -> Option<(String, Option<&'static str>, f64)> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_time = |word: &&str| word.contains(':') || number(word).is_some();
@@ -84,11 +86,11 @@ impl List {
             let operation = operation(words.get(at + 1)?);
             let first = at + 1 + usize::from(operation.is_some());
             (operation.is_some() != (self == Self::RunQueue)).then_some(())?;
-            // The name of a program, and no other row before this one.
+            // These words must be the name of a program, without another row before this one.
             (!is_table_row(&words[1..at].join(" "))).then_some(())?;
             let values: Option<Vec<f64>> =
                 words.get(first..first + numbers)?.iter().map(|word| number(word.trim_start_matches('-'))).collect();
-            // A name of a file follows, and nothing that was joined to it.
+            // The name of a file follows, without text that was joined to it.
             let rest = &words[first + numbers..];
             let is_whole = (self == Self::RunQueue || !rest.is_empty()) && !is_table_row(&rest.join(" "));
             is_whole.then_some(())?;

@@ -1,5 +1,5 @@
-//! smartctl(8): model and serial number of a device, and what it reports about its own health. Its error log is left to
-//! people, as are raw error rates, which vendors encode differently.
+//! smartctl(8): model and serial number of a device, and the health that it reports itself. Its error log is not evaluated, nor
+//! are raw error rates, which vendors encode differently.
 
 use super::nvme::{self, NVME_HEALTH};
 use crate::prelude::*;
@@ -18,13 +18,13 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// ATA attributes by their number, whose raw values are plain counts with all vendors.
+/// ATA attributes by number whose raw values are plain counts for all vendors.
 const ATA_HEALTH: MetricColumns<Drive> = columns![
     "5" => reallocated, "187" => media_errors, "197" => unreadable, "198" => unreadable, WORN => wear,
 ];
-/// The part of its life that a drive has used, by the normalized value of [`LIFE_LEFT`].
+/// Used part of a drive's life, from the normalized value of [`LIFE_LEFT`].
 const WORN: &str = "worn";
-/// Attributes whose normalized value is the percentage of its life that is left, as smartmontools names them.
+/// Attributes whose normalized value is the remaining percentage of the drive's life, by the names of smartmontools.
 const LIFE_LEFT: [&str; 6] = [
     "Percent_Lifetime_Remain",
     "Percent_Life_Remaining",
@@ -36,10 +36,10 @@ const LIFE_LEFT: [&str; 6] = [
 const SCSI_HEALTH: MetricColumns<Drive> = columns!["Elements in grown defect list" => reallocated];
 
 const MOST_LINES: usize = 2000;
-/// The drive of rows that were quoted without its name.
+/// Placeholder for the drive of rows that were quoted without its name.
 const UNNAMED: &str = "drive";
 
-/// `smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0-8-amd64] (local build)`
+/// Returns true for `smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0-8-amd64] (local build)`.
 fn is_title(line: &str) -> bool {
     line.strip_prefix("smartctl ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -49,12 +49,12 @@ fn is_start(line: &str) -> bool {
     is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section)) || is_lone_row(line)
 }
 
-/// A row that is recognized without what stands above it.
+/// Returns true for a row that is recognized without the lines above it.
 fn is_lone_row(line: &str) -> bool {
     is_attribute_row(line) || nvme::field_alone(line).is_some_and(|(field, _)| field.contains(' '))
 }
 
-/// Whether a line can be nothing but the row of an attribute, even without a header: by the form of its name, and its flags.
+/// Returns true if a line can only be the row of an attribute, even without a header: by the form of its name and its flags.
 fn is_attribute_row(line: &str) -> bool {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_, name, flags, ..] = fields[..] else { return false };
@@ -65,7 +65,7 @@ fn is_attribute_row(line: &str) -> bool {
     is_name && (hexadecimal() || lettered()) && attribute(line).is_some()
 }
 
-/// The names of vendor, model, firmware and serial number for ATA, SCSI and NVMe devices.
+/// Names of vendor, model, firmware and serial number for ATA, SCSI and NVMe devices.
 const FIELDS: [&[&str]; 4] = [
     &["Vendor"],
     &["Device Model", "Product", "Model Number"],
@@ -98,7 +98,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                 health.extend(nvme::amount(value).map(|amount| (name.to_owned(), amount)));
             }
         }
-        // Without a title, text may follow.
+        // Without a title, other text may follow.
         let text = lines.peek(0).unwrap_or_default();
         if is_row_alone && attribute(text).is_none() && !is_lone_row(text) {
             break;
@@ -141,14 +141,13 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.into_iter().chain(b).reduce(f64::max)
 }
 
-/// The names of the drive's assessment of itself, for ATA and NVMe, and for SCSI.
+/// Names of the drive's assessment of itself, for ATA and NVMe, and for SCSI.
 const HEALTH: [&str; 2] = ["SMART overall-health self-assessment test result", "SMART Health Status"];
 
-/// An ATA attribute.
 struct Attribute<'l> {
     number: &'l str,
     name: &'l str,
-    /// The normalized value.
+    /// Normalized value.
     value: Option<f64>,
     raw: f64,
     /// Whether the value is below its threshold now.
@@ -156,15 +155,15 @@ struct Attribute<'l> {
 }
 
 impl Attribute<'_> {
-    /// The part of the drive's life that is used, if this attribute counts it.
+    /// Returns the used part of the drive's life, if this attribute counts it.
     fn worn(&self) -> Option<f64> {
         let left = self.value.filter(|value| LIFE_LEFT.contains(&self.name) && *value <= 100.0)?;
         Some(1.0 - left / 100.0)
     }
 }
 
-/// `197 Current_Pending_Sector 0x0012 100 100 000 Old_age Always - 16`, or with -x, `197 Current_Pending_Sector -O--C- 100 100
-/// 000 - 16`.
+/// Parses `197 Current_Pending_Sector 0x0012 100 100 000 Old_age Always - 16`, or with -x, `197 Current_Pending_Sector -O--C-
+/// 100 100 000 - 16`.
 fn attribute(line: &str) -> Option<Attribute<'_>> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let number = fields.first().filter(|f| f.len() <= 3 && f.bytes().all(|b| b.is_ascii_digit()))?;

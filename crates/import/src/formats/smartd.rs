@@ -1,4 +1,4 @@
-//! What smartd(8) writes to the system's log or mails (smartd.cpp).
+//! Messages of smartd(8) in the system log or in mails (smartd.cpp).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Drive;

@@ -1,4 +1,4 @@
-//! spmgr display of HP SecurePath: the paths to each device.
+//! spmgr display of HP SecurePath: paths to each device.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Path;
@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `  Server:  linny5    Report Created: Tue, May 10 19:10:04 2005`
+/// Returns true for `  Server:  linny5    Report Created: Tue, May 10 19:10:04 2005`.
 fn is_title(line: &str) -> bool {
     line.trim_start().starts_with("Server:") && line.contains("Report Created:")
 }
@@ -50,7 +50,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The name in `0/ 3   spd   6005-08B4-...   4`: target and lun, name, world-wide id, number of paths.
+/// Returns the name in `0/ 3   spd   6005-08B4-...   4`: target and LUN, name, world-wide ID, number of paths.
 fn of_device<'t>(fields: &[&'t str]) -> Option<&'t str> {
     let [.., name, id, count] = fields else { return None };
     let known = number(name).is_none()
@@ -60,7 +60,7 @@ fn of_device<'t>(fields: &[&'t str]) -> Option<&'t str> {
     known.then_some(*name)
 }
 
-/// `hsx_mod-0-0-0-4   2300-0   no   Available`: an instance, an adapter, whether it is preferred, its state.
+/// Parses `hsx_mod-0-0-0-4   2300-0   no   Available`: an instance, an adapter, whether it is preferred, its state.
 fn path<'t>(fields: &[&'t str]) -> Option<(&'t str, &'t str, &'t str)> {
     let [instance, adapter, preferred, state] = fields[..] else { return None };
     let known = ["Active", "Available", "Standby", "Failed", "Quiesced"].contains(&state);

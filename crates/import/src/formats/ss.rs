@@ -21,7 +21,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// States, as ss and the catalogue spell them.
+/// States in the spelling of ss and of the catalogue.
 const STATES: [(&str, &str); 11] = [
     ("ESTAB", "established"),
     ("SYN-SENT", "syn_sent"),
@@ -36,10 +36,10 @@ const STATES: [(&str, &str); 11] = [
     ("UNCONN", "unconnected"),
 ];
 
-/// Fewer connections to one peer use up no range of ports that is in use anywhere.
+/// Minimum number of connections to one peer to consider: fewer never exhaust a range of ports.
 const MANY_PORTS: usize = 500;
 
-/// The ports of connections from one address to one peer. Each of them has a port of its own.
+/// Ports of connections from one address to one peer. Each connection has its own port.
 #[derive(Default)]
 struct PeerPorts {
     used: usize,
@@ -48,7 +48,7 @@ struct PeerPorts {
     last: u32,
 }
 
-/// Records the peers to which connections take up many local ports. How many there are is a setting.
+/// Records the peers whose connections occupy many local ports. The number of ports available is a setting.
 fn record_ports(run: &mut ToolRun, peers: BTreeMap<(IpAddr, SocketAddr), PeerPorts>) {
     for ((local, remote), ports) in peers.into_iter().filter(|(_, ports)| ports.used >= MANY_PORTS) {
         let name = match local {
@@ -63,12 +63,13 @@ fn record_ports(run: &mut ToolRun, peers: BTreeMap<(IpAddr, SocketAddr), PeerPor
     }
 }
 
-/// `State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess`
+/// Returns true for `State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess`.
 fn is_header(line: &str) -> bool {
     line.contains("Recv-Q") && line.contains("Send-Q") && line.contains("Local Address:Port")
 }
 
-/// `LISTEN   129   128   0.0.0.0:80   0.0.0.0:*`, without the header: only a listening socket is known by its form.
+/// Returns true for `LISTEN   129   128   0.0.0.0:80   0.0.0.0:*`, without the header: only a listening socket can be
+/// recognized by its form.
 fn is_listener(line: &str) -> bool {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let fields = fields.strip_prefix(&["tcp"]).unwrap_or(&fields);
@@ -81,13 +82,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let header = if is_row { None } else { lines.take() }.map(|line| line.text).unwrap_or_default();
     let protocol =
         header.split_whitespace().next() == Some("Netid") || lines.next_is(|line| is_row && line.starts_with("tcp"));
-    // With a filter for one state there is no column for it.
+    // With a filter for one state, the column for it is missing.
     let has_state = is_row || header.contains("State");
     let state_of = |line: &str| {
         let field = line.split_whitespace().nth(usize::from(protocol));
         field.and_then(|f| STATES.iter().find(|(s, _)| *s == f))
     };
-    // Where only one protocol was asked for, there is no column for it.
+    // If only one protocol was requested, the column for it is missing.
     let is_udp_alone = context.command_of(FORMAT.name).is_some_and(|command| {
         let has = |letter, name: &str| command.has(letter) || command.arguments().any(|word| word == name);
         has('u', "--udp") && !has('t', "--tcp")
@@ -128,7 +129,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             info.push(' ');
             info.push_str(rest.text.trim());
         }
-        // What is printed of two sockets belongs to neither.
+        // Information about two sockets cannot be attributed to either.
         let is_mixed =
             ["rto:", "skmem:"].iter().any(|name| info.split_whitespace().filter(|w| w.starts_with(name)).count() > 1);
         let socket = if !wanted {
@@ -172,21 +173,21 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 struct NetlinkColumns {
     receive_queue: f64,
     protocol: String,
-    /// `None` of the kernel's own.
+    /// Port; `None` for the kernel's own sockets.
     port: Option<i64>,
-    /// The process that the port is named for, with its number.
+    /// Process that the port is named for, with its PID.
     owner: Option<(String, u32)>,
 }
 
 impl NetlinkColumns {
-    /// Protocols as ss names them where the kernel's headers have another name.
+    /// Protocols that ss names differently from the kernel's headers.
     const NAMES: [(&str, usize); 5] = [("rtnl", 0), ("fw", 3), ("tcpdiag", 4), ("nft", 12), ("genl", 16)];
 
     fn of(fields: &[&str]) -> Option<Self> {
         let &[receive, send, local, "*", ..] = fields else { return None };
         let (protocol, port) = local.split_once(':')?;
         let (receive_queue, _) = (number(receive)?, number(send)?);
-        // A listening socket of TCP has a port behind `*`.
+        // A listening TCP socket has a port after `*`.
         let named = Self::NAMES.iter().find(|(name, _)| *name == protocol).map(|(_, number)| *number);
         let numbered = || protocol.parse::<usize>().ok().filter(|number| *number < 32);
         let is_name = protocol.starts_with(|c: char| c.is_ascii_lowercase());
@@ -199,7 +200,7 @@ impl NetlinkColumns {
             None if port == "kernel" => (None, None),
             None => (Some(port.parse::<i64>().ok()?), None),
         };
-        // The kernel's own are numbered 0.
+        // The kernel's own sockets have the number 0.
         Some(Self { receive_queue, protocol, port: port.filter(|port| *port != 0), owner })
     }
 
@@ -219,7 +220,7 @@ impl NetlinkColumns {
     }
 }
 
-/// Whether a row without the name of its protocol is of a socket that has no addresses of IP: of Unix, of a packet socket.
+/// Returns true if a row without the name of its protocol belongs to a socket without IP addresses: a Unix or packet socket.
 fn is_of_other_family(fields: &[&str]) -> bool {
     let &[_, _, local, port, ..] = fields else { return false };
     let is_path = local.starts_with(['/', '@']) || local == "*";
@@ -240,7 +241,7 @@ impl<'t> SocketColumns<'t> {
         (local.contains(':') && remote.contains(':')).then_some(Self { receive_queue, send_queue, local, remote })
     }
 
-    /// `None` if an address or port is a name.
+    /// Returns the key, or `None` if an address or port is a name.
     fn key(&self, info: &str) -> Option<SocketKey> {
         let inode = value(info, "ino").and_then(|inode| inode.parse().ok()).unwrap_or(0);
         Some(SocketKey { ns: "".into(), local: address(self.local)?, remote: address(self.remote)?, inode })
@@ -278,7 +279,7 @@ impl<'t> SocketColumns<'t> {
     }
 }
 
-/// `10.0.0.1:22`, `[::1]:22`, `127.0.0.53%lo:53`, `*:22`; an unconnected socket has `*` for a port.
+/// Parses `10.0.0.1:22`, `[::1]:22`, `127.0.0.53%lo:53`, `*:22`; an unconnected socket has `*` for a port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.rsplit_once(':')?;
     let port = if port == "*" { 0 } else { port.parse().ok()? };
@@ -288,7 +289,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// The first of `users:(("sshd",pid=812,fd=3))`, or, before iproute2 4, `users:(("sshd",812,3))`.
+/// Returns the first entry of `users:(("sshd",pid=812,fd=3))` or, before iproute2 4, `users:(("sshd",812,3))`.
 fn owner(text: &str) -> Option<(&str, u32)> {
     let (_, rest) = text.split_once("users:((\"")?;
     let (name, rest) = rest.split_once("\",")?;
@@ -392,7 +393,7 @@ CLOSE-WAIT 1      0          127.0.0.1:23914    127.0.0.1:53078
         for port in 40_000..40_600 {
             let state = if port % 3 == 0 { "ESTAB" } else { "TIME-WAIT" };
             text += &format!("{state} 0 0 10.0.0.1:{port} 10.0.0.2:5432\n");
-            // Clients of a server here.
+            // These are clients of a local server.
             text += &format!("TIME-WAIT 0 0 10.0.0.1:443 10.0.7.7:{port}\n");
         }
         let window = window_of(&text);

@@ -1,11 +1,11 @@
-//! What `ss -i` and `-m` print about a socket: struct tcp_info of include/uapi/linux/tcp.h, and SK_MEMINFO of
+//! Output of `ss -i` and `-m` about a socket: struct tcp_info of include/uapi/linux/tcp.h, and SK_MEMINFO of
 //! include/uapi/linux/sock_diag.h.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Connection;
 use whyslow_model::key::SocketKey;
 
-/// The value of `name:value` among these words.
+/// Returns the value of `name:value` among these words.
 pub fn value<'t>(words: &'t str, name: &str) -> Option<&'t str> {
     words.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
 }
@@ -42,7 +42,7 @@ pub const INFO: MetricColumns<Connection> = columns![
     "sndbuf_limited" => sndbuf_limited * NS_PER_MS, "delivery_rate" => delivery_rate,
     "pacing_rate" => pacing_rate,
 ];
-/// Values that are omitted if zero, each with one that is present wherever kernel and ss support it.
+/// Values that are omitted if zero, each with a value that is present wherever kernel and ss support it.
 const OMITTED_IF_ZERO: [(&str, &str); 12] = [
     ("unacked", "rto"),
     ("lost", "rto"),
@@ -60,17 +60,17 @@ const OMITTED_IF_ZERO: [(&str, &str); 12] = [
 
 /// Records what `-i` prints about a connection.
 pub fn record_tcp_info(run: &mut ToolRun, line: u32, key: SocketKey, words: &str) {
-    // Every connection has a timeout: without it, -i was not given.
+    // Every connection has a timeout: without it, -i was not used.
     if value(words, "rto").and_then(number).is_none() {
         return;
     }
     let mut row = TableRow::of(line, "", values(without_cut_end(words)));
-    // Nor were two words joined.
+    // The words must not have been joined either.
     let is_one = |word: &str| word.contains('(') || word.matches(':').count() < 2;
     let is_whole = LAST.iter().any(|name| value(words, name).is_some()) && words.split_whitespace().all(is_one);
     let zeros =
         OMITTED_IF_ZERO.iter().filter(|(name, with)| row.get(name).is_none() && row.get(with).is_some() && is_whole);
-    // Data that was confirmed was sent, though ss before 4.6 does not count its segments.
+    // Acknowledged data was sent, although ss before 4.6 does not count its segments.
     let is_too_old = row.get("bytes_acked").is_some_and(|bytes| bytes > 0.0);
     let zeros = zeros.filter(|(name, _)| *name != "data_segs_out" || !is_too_old);
     let zeros: Vec<_> = zeros.map(|(name, _)| ((*name).to_owned(), 0.0)).collect();
@@ -83,17 +83,17 @@ pub fn record_tcp_info(run: &mut ToolRun, line: u32, key: SocketKey, words: &str
     connection.congestion_control = congestion_control(words).map(Into::into).unwrap_or_default();
 }
 
-/// Values that stand behind all those that may be omitted: without one of them a line may have been cut.
+/// Values that follow all those that may be omitted: without one of them, the line may have been cut.
 const LAST: [&str; 5] = ["rcv_space", "rcv_ssthresh", "minrtt", "snd_wnd", "rcv_wnd"];
 
-/// The words without the last one, if that is a number where more should follow: it may have been cut, too.
+/// Returns the words without the last one if that is a number after which more should follow: it may have been cut too.
 fn without_cut_end(words: &str) -> &str {
     let last = words.rsplit(' ').next().unwrap_or_default();
     let is_end = LAST.iter().any(|name| last.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
     if is_end || last.ends_with(')') { words } else { words.trim_end().rsplit_once(' ').map_or("", |(rest, _)| rest) }
 }
 
-/// The values among these words: `cwnd:10`, `rtt:20.25/0.5`, `rwnd_limited:12ms(0.5%)`, `pacing_rate 11.4Mbps`.
+/// Returns the values among these words: `cwnd:10`, `rtt:20.25/0.5`, `rwnd_limited:12ms(0.5%)`, `pacing_rate 11.4Mbps`.
 fn values(words: &str) -> Vec<(String, f64)> {
     let all: Vec<&str> = words.split_whitespace().collect();
     let mut values: Vec<(String, f64)> = Vec::new();
@@ -110,7 +110,7 @@ fn values(words: &str) -> Vec<(String, f64)> {
     values
 }
 
-/// The word before the window scale, or, if scaling is off, before the timeout.
+/// Returns the word before the window scale or, if scaling is off, before the timeout.
 fn congestion_control(words: &str) -> Option<&str> {
     let all: Vec<&str> = words.split_whitespace().collect();
     let at = all.iter().position(|w| w.starts_with("wscale:")).or(all.iter().position(|w| w.starts_with("rto:")))?;

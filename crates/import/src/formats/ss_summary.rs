@@ -1,4 +1,4 @@
-//! ss(8) -s: how many sockets there are, by protocol and state.
+//! ss(8) -s: number of sockets by protocol and state.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Protocol;
@@ -19,13 +19,13 @@ const COUNTS: MetricColumns<Protocol> = columns![
     "estab" => tcp_curr_estab, "orphaned" => tcp_orphans, "timewait" => tcp_time_wait, "TCP" => tcp_in_use, "UDP" => udp_in_use,
 ];
 
-/// `Total: 187`, `Total: 187 (kernel 295)`
+/// Returns true for `Total: 187`, `Total: 187 (kernel 295)`.
 fn is_total(line: &str) -> bool {
     line.strip_prefix("Total: ").and_then(|rest| rest.split_whitespace().next()).is_some_and(|n| number(n).is_some())
 }
 
-/// The states in `TCP:   14 (estab 4, closed 2, orphaned 0, timewait 1)`; before iproute2 5, also
-/// `synrecv 0, timewait 1/0), ports 0`.
+/// Returns the states in `TCP:   14 (estab 4, closed 2, orphaned 0, timewait 1)`; before iproute2 5, also `synrecv 0, timewait
+/// 1/0), ports 0`.
 fn states(line: &str) -> Option<Vec<(String, f64)>> {
     let (_, states) = line.strip_prefix("TCP:")?.split_once('(')?;
     let (states, _) = states.split_once(')')?;
@@ -36,7 +36,7 @@ fn states(line: &str) -> Option<Vec<(String, f64)>> {
     states.split(',').map(count).collect::<Option<Vec<_>>>().filter(|states| states.iter().any(|(s, _)| s == "estab"))
 }
 
-/// `UDP  12        8         4`: in all, of IPv4, of IPv6.
+/// Parses `UDP  12        8         4`: total, IPv4, IPv6.
 fn sockets(line: &str) -> Option<(String, f64)> {
     let mut words = line.split_whitespace();
     let protocol = words.next().filter(|word| ["*", "RAW", "UDP", "TCP", "INET", "FRAG"].contains(word))?;

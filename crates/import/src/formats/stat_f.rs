@@ -1,4 +1,4 @@
-//! `stat -f` (coreutils): the blocks and inodes of a file system (statfs(2)).
+//! `stat -f` (coreutils): blocks and inodes of a file system (statfs(2)).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Mount;
@@ -16,19 +16,19 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `  File: "/var"`, or without quotes.
+/// Parses `  File: "/var"`, or without quotes.
 fn file(line: &str) -> Option<&str> {
     let name = line.trim().strip_prefix("File: ")?;
     Some(name.trim_matches(['"', '\'', '‘', '’'])).filter(|name| !name.is_empty())
 }
 
-/// The number behind a word: `Blocks: Total: 25767898   Free: 16662498   Available: 15347682`
+/// Returns the number after a word: `Blocks: Total: 25767898   Free: 16662498   Available: 15347682`
 fn after(line: &str, word: &str) -> Option<f64> {
     number(line.split_once(word)?.1.split_whitespace().next()?)
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    /// The lines below its name.
+    /// Maximum number of lines below the name.
     const MOST: usize = 5;
     let Some(first) = lines.take() else { return Ok(()) };
     let Some(name) = file(&first.text) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! An Oracle statspack or AWR report as text.
+//! Oracle statspack or AWR report as text.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Database;
@@ -15,22 +15,23 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Ratios and rates by the words before their colon, the latter since AWR 12.1 with a unit.
+/// Ratios and rates by the words before their colon; since AWR 12.1, rates have a unit.
 const DATABASE: MetricColumns<Database> = columns![
     "Buffer Hit %" => buffer_hit * 0.01, "Latch Hit %" => latch_hit * 0.01, "Physical reads" => physical_reads,
     "Physical read (blocks)" => physical_reads, "Physical writes" => physical_writes,
     "Physical write (blocks)" => physical_writes, "Std Block Size" => block_size * KIB,
 ];
 
-/// `DB Name         DB Id    Instance     Inst Num`; statspack since Oracle 10: `Database    DB Id    Instance     Inst Num`.
+/// Returns true for `DB Name         DB Id    Instance     Inst Num`; statspack since Oracle 10:
+/// `Database    DB Id    Instance     Inst Num`.
 fn is_start(line: &str) -> bool {
     (line.starts_with("DB Name ") || line.starts_with("Database ")) && line.contains("DB Id")
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
-    // Since AWR 12.1 the instance has a table of its own; the database's name is used instead. Statspack since Oracle 10 leaves the
-    // column of the database empty.
+    // Since AWR 12.1 the instance has a separate table; the database's name is used instead. Statspack since Oracle 10 leaves
+    // the column of the database empty.
     let header = lines.peek(0).unwrap_or_default();
     let column = match header.contains("Instance") {
         true if header.starts_with("Database ") => 1,
@@ -53,7 +54,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let values = DATABASE.pairs().filter_map(|(words, _)| Some((words.to_owned(), value_of(&plain, words)?)));
         let row = TableRow::of(line.number, "", values);
         let database = run.counts(0.0, instance.as_str().into(), &row, &DATABASE);
-        // The first table of events is by share of the time; later ones repeat them in other units.
+        // The first table of events is by share of the time; later ones repeat the events in other units.
         events |= text.starts_with("Top ") && (text.contains("Timed") || text.contains("Foreground Events"));
         events &= !text.starts_with("-> ");
         has_means |= events && text.contains("Wait Class");
@@ -65,13 +66,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     let database = run.row::<Database>(0.0, line, instance.as_str().into());
     for name in lost {
-        // A sum without one of its parts is none.
+        // A sum without one of its parts is unknown.
         *sum_of(database, name) = Gauge::default();
     }
     Ok(())
 }
 
-/// How the names of events begin that are added to others.
+/// Prefixes of the names of events that are added up.
 const SUMMED: [&str; 10] = [
     "enqueue",
     "enq: ",
@@ -85,7 +86,7 @@ const SUMMED: [&str; 10] = [
     LATCHES[4],
 ];
 
-/// The sum that an event is added to.
+/// Returns the sum that an event is added to.
 fn sum_of<'d>(row: &'d mut Database, name: &str) -> &'d mut Gauge {
     match name {
         "enqueue" | "enq: " => &mut row.lock_share,
@@ -95,13 +96,13 @@ fn sum_of<'d>(row: &'d mut Database, name: &str) -> &'d mut Gauge {
     }
 }
 
-/// The first number after these words and a colon.
+/// Returns the first number after these words and a colon.
 fn value_of(plain: &str, words: &str) -> Option<f64> {
     let (_, rest) = plain.split_once(&format!("{words}:"))?;
     amount(rest.split_whitespace().next()?.trim_end_matches(['K', 'M']))
 }
 
-/// `1,735,573`, `51.88`
+/// Parses `1,735,573` or `51.88`.
 fn amount(field: &str) -> Option<f64> {
     number(&field.replace(',', ""))
 }
@@ -113,7 +114,7 @@ struct WaitEvent {
     share: f64,
 }
 
-/// The classes that AWR prints after an event's numbers.
+/// Classes that AWR prints after an event's numbers.
 const CLASSES: [&str; 12] = [
     "User I/O",
     "System I/O",
@@ -130,11 +131,12 @@ const CLASSES: [&str; 12] = [
 ];
 
 impl WaitEvent {
-    /// `log file sync     664,956      8,315      24.38`: waits, seconds, share. Since Oracle 10 the mean wait precedes the
-    /// share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`. `has_mean` if the header says so.
+    /// Parses `log file sync     664,956      8,315      24.38`: waits, seconds, share. Since Oracle 10 the mean wait precedes
+    /// the share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`. `has_mean` is true if the header
+    /// shows the mean.
     fn of(text: &str, has_mean: bool) -> Option<Self> {
         let text = text.trim_end();
-        // Since Oracle 12 they are cut to eight letters.
+        // Since Oracle 12, classes are cut to eight letters.
         let short = |class: &'static str| class.get(..8).unwrap_or(class);
         let class =
             CLASSES.iter().find_map(|class| text.strip_suffix(class).or_else(|| text.strip_suffix(short(class))));
@@ -148,7 +150,7 @@ impl WaitEvent {
             [waits, seconds, _, share] => (waits, seconds, share / 100.0),
             _ => return None,
         };
-        // A name with numbers is two rows that were joined.
+        // A name with several numbers consists of two joined rows.
         let is_one = name.iter().filter(|word| event_number(word).is_some()).count() < 2;
         (!name.is_empty() && is_one).then(|| Self { name: name.join(" "), waits, seconds, share })
     }
@@ -164,7 +166,7 @@ impl WaitEvent {
                 row.read_share = self.share.into();
                 row.read_wait = mean.into();
             }
-            // Up to Oracle 9 all locks are one event.
+            // Up to Oracle 9, all locks are one event.
             "enqueue" => add(&mut row.lock_share, self.share),
             name if name.starts_with("log file switch (") => add(&mut row.checkpoint_share, self.share),
             "direct path read temp" | "direct path write temp" => add(&mut row.temp_share, self.share),
@@ -178,12 +180,12 @@ impl WaitEvent {
 /// Waits for short locks of memory structures: latches, and the mutexes that replaced some of them in Oracle 10 and 11.
 const LATCHES: [&str; 5] = ["latch", "library cache: mutex", "cursor: mutex", "cursor: pin S", "buffer busy waits"];
 
-/// Adds to the share of several events that mean the same.
+/// Adds to the share of several events with the same meaning.
 fn add(sum: &mut Gauge, share: f64) {
     *sum = (sum.get().unwrap_or(0.0) + share).into();
 }
 
-/// A number in a table of events; since 12.2 large ones are in thousands or millions, and mean waits have units.
+/// Parses a number in a table of events; since 12.2 large numbers are in thousands or millions, and mean waits have units.
 fn event_number(field: &str) -> Option<f64> {
     const SUFFIXES: [(&str, f64); 5] = [("K", 1e3), ("M", 1e6), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let suffixed = SUFFIXES.iter().find_map(|(suffix, factor)| Some((field.strip_suffix(suffix)?, *factor)));
@@ -245,7 +247,7 @@ mod tests {
         assert_eq!((per_mille(row.lock_share), per_mille(row.checkpoint_share)), (Some(412.0), Some(118.0)));
         assert_eq!((per_mille(row.temp_share), per_mille(row.latch_share)), (Some(85.0), Some(73.0)));
         assert_eq!(per_mille(row.buffer_hit), Some(993.0));
-        // As time over waits, which is more exact than the mean that is printed.
+        // Computed as time over waits, which is more exact than the printed mean.
         assert!((row.read_wait.get().unwrap() / 640e3 - 1.0).abs() < 0.001, "{:?}", row.read_wait);
     }
 

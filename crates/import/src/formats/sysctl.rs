@@ -1,4 +1,4 @@
-//! sysctl(8): kernel settings, several of which are limits.
+//! sysctl(8): kernel settings, some of which are limits.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Conntrack, Ipc, Limits, Setting};
@@ -31,7 +31,7 @@ const CONNTRACK: MetricColumns<Conntrack> = columns![
 ];
 const TREES: [&str; 10] = ["kernel.", "vm.", "net.", "fs.", "dev.", "user.", "abi.", "debug.", "crypto.", "sunrpc."];
 
-/// `kernel.shmall = 2097152`
+/// Parses `kernel.shmall = 2097152`.
 fn setting(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(" = ")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/*".contains(c);
@@ -42,13 +42,13 @@ fn setting(line: &str) -> Option<(&str, &str)> {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_if(|text| setting(text).is_some()) {
         let Some((name, value)) = setting(&line.text) else { break };
-        // Some have several values: `kernel.sem = 250 32000 32 128`.
+        // Some settings have several values: `kernel.sem = 250 32000 32 128`.
         let values = value.split_whitespace().zip(1..).filter_map(|(value, nth)| {
             let name = if nth == 1 { name.to_owned() } else { format!("{name} {nth}") };
             Some((name, number(value)?))
         });
         let row = TableRow::of(line.number, "", values);
-        // It has four values, unless it was cut.
+        // The setting has four values, unless it was cut.
         if name != "kernel.sem" || value.split_whitespace().count() == 4 {
             record(run, &row, &IPC);
         }

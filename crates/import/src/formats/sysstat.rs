@@ -7,7 +7,8 @@ use whyslow_model::value::Name;
 
 const PERCENT: f64 = SECOND / 100.0;
 
-/// A tool prints one name of each mode. It counts guests apart from user and nice, the kernel within them.
+/// CPU modes; a tool prints only one of the names of a mode. It counts guests separately, while the kernel includes them in
+/// user and nice.
 pub const ALL_CPUS: MetricColumns<CpuMean> = columns![
     "%user" => user * PERCENT, "%usr" => user * PERCENT, "%guest" += user * PERCENT, "%nice" => nice * PERCENT,
     "%gnice" += nice * PERCENT, "%system" => system * PERCENT, "%sys" => system * PERCENT,
@@ -15,7 +16,7 @@ pub const ALL_CPUS: MetricColumns<CpuMean> = columns![
     "%steal" => steal * PERCENT, "%idle" => idle * PERCENT,
 ];
 pub const ONE_CPU: MetricColumns<Cpu> = ALL_CPUS.for_family();
-/// Rounded shares do not add up to 100 exactly.
+/// Tolerance: rounded shares do not add up to 100 exactly.
 const ROUNDING: f64 = 1.5;
 
 /// Refuses CPU shares that do not add up to 100: they are not under their header.
@@ -28,7 +29,7 @@ pub fn check_shares(file: &Name, header: u32, row: TableRow) -> Result<TableRow,
     Err(Refusal::new(file, row.line, expected, &format!("a sum of {sum:.2}")))
 }
 
-/// Everything a device table has that needs no arithmetic.
+/// Columns of a device table that need no arithmetic.
 pub const DISK: MetricColumns<Disk> = columns![
     "r/s" => reads, "rrqm/s" => reads_merged, "rsec/s" => read_bytes * SECTOR, "rkB/s" => read_bytes * KIB,
     "rMB/s" => read_bytes * MIB, "Blk_read/s" => read_bytes * SECTOR, "kB_read/s" => read_bytes * KIB,
@@ -40,10 +41,10 @@ pub const DISK: MetricColumns<Disk> = columns![
     "dMB/s" => discard_bytes * MIB, "f/s" => flushes, "avgqu-sz" => weighted_time * SECOND,
     "aqu-sz" => weighted_time * SECOND, "%util" => busy_time * PERCENT, "svctm" => service_time * NS_PER_MS,
 ];
-/// The mean request.
+/// Columns of the mean request size.
 const REQUEST_SIZE: [(&str, f64); 2] = [("avgrq-sz", SECTOR), ("areq-sz", KIB)];
-/// How far it may be from bytes over requests before one of the two is wrong, and from how many requests per second on
-/// their rounding does not matter.
+/// Relative difference from bytes over requests above which one of the two is wrong, and requests per second from which
+/// rounding does not matter.
 const CONTRADICTION: f64 = 0.05;
 const ENOUGH: f64 = 10.0;
 
@@ -53,7 +54,7 @@ pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) 
     let (reads, writes) = (row.get("r/s"), row.get("w/s"));
     let both = reads.zip(writes).map(|(r, w)| r + w);
     let transfers = if both.is_none() { row.get("tps") } else { None };
-    // Waiting time is the mean wait times the requests.
+    // The waiting time is the mean wait times the number of requests.
     let time = |wait: &str, count: Option<f64>| row.times(wait, NS_PER_MS).zip(count).map(|(wait, n)| wait * n);
     let read_time = time("r_await", reads);
     let write_time = time("w_await", writes);
@@ -80,24 +81,25 @@ pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) 
     }
 }
 
-/// Whether it is a column of bytes read or written.
+/// Returns true for a column of bytes read or written.
 fn is_bytes(column: &str) -> bool {
     DISK.metric(|header| header == column).is_some_and(|metric| ["read_bytes", "write_bytes"].contains(&metric))
 }
 
-/// The factor by which bytes read and written must be scaled to agree with the mean request size; `reads_and_writes` are counts.
+/// Returns the factor by which bytes read and written must be scaled to match the mean request size; `reads_and_writes` are
+/// counts.
 fn contradiction(row: &TableRow, reads_and_writes: Option<f64>) -> Option<f64> {
     let count = reads_and_writes.or(row.get("tps")).filter(|n| *n >= ENOUGH)?;
     let mean = REQUEST_SIZE.iter().find_map(|(column, unit)| row.times(column, *unit)).filter(|m| *m > 0.0)?;
     let bytes = DISK.value(row, "read_bytes")? + DISK.value(row, "write_bytes")?;
-    // The mean over all transfers is one over discards, too (sysstat, common.c).
+    // The mean over all transfers includes discards (sysstat, common.c).
     let discarded = DISK.value(row, "discard_bytes").filter(|_| reads_and_writes.is_none()).unwrap_or(0.0);
     let per_request = (bytes + discarded) / count;
     ((per_request - mean).abs() > CONTRADICTION * mean && per_request > 0.0).then(|| mean / per_request)
 }
 
-/// A device's kernel name, and its number if that is what was printed: `/dev/sda` and `dev8-0` are `sda`
-/// (Documentation/admin-guide/devices.txt). Majors that are assigned at boot stay numbers.
+/// Returns a device's kernel name, and its number if that was printed: `/dev/sda` and `dev8-0` are `sda`
+/// (Documentation/admin-guide/devices.txt). Majors assigned at boot stay numbers.
 pub fn device_name(device: &str) -> (String, Option<String>) {
     let device = device.strip_prefix("/dev/").unwrap_or(device);
     let number = device.strip_prefix("dev").and_then(|n| n.split_once('-'));

@@ -1,4 +1,4 @@
-//! The JSON of sysstat: `sadf -j`, `iostat -o JSON`, `mpstat -o JSON`. Its names resemble the column headers of the text.
+//! JSON of sysstat: `sadf -j`, `iostat -o JSON`, `mpstat -o JSON`. Its names resemble the column headers of the text.
 
 use super::iostat::{self, IostatReport};
 use super::sar;
@@ -50,19 +50,19 @@ struct SysstatHost {
     statistics: Vec<Statistics>,
 }
 
-/// The sections of one report, by name.
+/// Sections of one report, by name.
 type Statistics = BTreeMap<String, Value>;
 
-/// How the names in a section become column headers.
+/// Rule by which the names in a section become column headers.
 #[derive(Clone, Copy)]
 enum Naming {
     /// Unchanged.
     Same,
-    /// `usr` is `%usr`.
+    /// `usr` becomes `%usr`.
     Share,
-    /// `rxpck` is `rxpck/s`, except for [`LEVELS`].
+    /// `rxpck` becomes `rxpck/s`, except for [`LEVELS`].
     Rate,
-    /// `memfree` is `kbmemfree`.
+    /// `memfree` becomes `kbmemfree`.
     Kib,
 }
 
@@ -130,7 +130,7 @@ impl JsonSection {
     }
 }
 
-/// The rows of a section, which is an object or a list of them.
+/// Returns the rows of a section, which is an object or a list of objects.
 fn rows_of(section: Option<&Value>) -> Vec<&Map<String, Value>> {
     match section {
         Some(Value::Object(row)) => vec![row],
@@ -143,7 +143,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let start = DocumentStart { file: lines.file().clone(), line: lines.number() };
     let document: SysstatDocument = json::take(lines, "a JSON document of sysstat")?;
     for host in document.sysstat.hosts {
-        // The result is what the tool would have printed as text.
+        // The result is the same as from the tool's text output.
         if host.statistics.iter().any(is_iostat) {
             run.tool = iostat::FORMAT.name;
             let mut intervals = match context.command_of(run.tool).is_some_and(|command| command.has('y')) {
@@ -173,14 +173,14 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Where the document begins: nothing in it has a line of its own.
+/// Start of the document: nothing in it has a line of its own.
 struct DocumentStart {
     file: Name,
     line: u32,
 }
 
 impl DocumentStart {
-    /// A row with its numbers under the column headers that `column` gives them, and its label.
+    /// Returns a row with its label, and its numbers under the column headers that `column` gives them.
     fn row(
         &self,
         row: &Map<String, Value>,
@@ -206,7 +206,7 @@ impl DocumentStart {
     }
 }
 
-/// `sadf` calls a device `disk-device`.
+/// Returns true for a report of iostat; `sadf` calls a device `disk-device`.
 fn is_iostat(report: &Statistics) -> bool {
     report.contains_key("avg-cpu") || rows_of(report.get("disk")).iter().any(|row| row.contains_key("disk_device"))
 }
@@ -220,7 +220,7 @@ fn iostat_report(start: &DocumentStart, statistics: &Statistics) -> Result<Iosta
     Ok(IostatReport::new(when, cpus, devices.collect::<Result<_, _>>()?))
 }
 
-/// When a report was made, and how many seconds it covers: `sadf` has both, `iostat` a date and a time, `mpstat` a time.
+/// Returns the time of a report, and the seconds that it covers: `sadf` has both, `iostat` a date and a time, `mpstat` a time.
 fn report_time(timestamp: Option<&Value>) -> (Option<PrintedTime>, Option<f64>) {
     let of = |date: Option<&str>, time: &str| {
         let time = clock::time_of_day(&time.split_whitespace().collect::<Vec<_>>())?.0;
@@ -240,7 +240,7 @@ fn report_time(timestamp: Option<&Value>) -> (Option<PrintedTime>, Option<f64>) 
     }
 }
 
-/// Reports of sadf and mpstat: each covers the time since the previous one, or its own interval if it has one.
+/// Records reports of sadf and mpstat: each covers the time since the previous one, or its own interval if it has one.
 fn sar_reports(
     start: &DocumentStart,
     statistics: &[Statistics],
@@ -258,7 +258,7 @@ fn sar_reports(
     let spacing = ends.get(1).copied().flatten().zip(ends.first().copied().flatten()).map(|(b, a)| b - a);
     let first = times.first().and_then(|(_, interval)| *interval).or(context.interval()).or(spacing).unwrap_or(1.0);
     run.start = begin.after(-first);
-    // With an interval, the first report of mpstat is already of that.
+    // With an interval, the first report of mpstat already covers that interval.
     let is_since_boot = run.tool == sar::MPSTAT.name && context.interval().is_none() && context.prints_once(run.tool);
     if let ([report], true) = (statistics, is_since_boot) {
         run.is_average = true;

@@ -9,44 +9,45 @@ use whyslow_proc::qemu::{self, GuestConfig};
 
 pub struct TaskColumns {
     names: Vec<String>,
-    /// The position of the command.
+    /// Position of the command.
     command: usize,
 }
 
-/// What a table lists that does not say which it is.
+/// Rows of a table that does not show which kind they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TaskKind {
     Processes,
-    /// Threads, whose process is not shown: top -H.
+    /// Threads whose process is not shown: top -H.
     Threads,
-    /// One of both: the line that says which is missing.
+    /// Either kind: the line that shows which is missing.
     Unknown,
 }
 
-/// Names of the command's column, which contains spaces.
+/// Names of the command's column, whose text contains spaces.
 const COMMANDS: [&str; 3] = ["COMMAND", "CMD", "Command"];
-/// Columns of which a table has one, besides process and command.
+/// Columns of which a table has at least one, besides process and command.
 const KNOWN: [&str; 6] = ["%CPU", "C", "TIME", "STAT", "S", "WCHAN"];
-/// Other columns of ps -o. Other tools list processes with some of them too: a table that has none of [`KNOWN`] has only these.
+/// Other columns of ps -o. Other tools list processes with some of them too, so a table without any of [`KNOWN`] must have only
+/// these.
 const OTHERS_OF_PS: [&str; 30] = [
     "PID", "PPID", "PGID", "PGRP", "SID", "SESS", "TGID", "USER", "UID", "RUSER", "EUSER", "GROUP", "GID", "TTY", "TT",
     "NI", "PRI", "CLS", "RTPRIO", "PSR", "NLWP", "THCNT", "%MEM", "VSZ", "RSS", "PSS", "STARTED", "START", "ELAPSED",
     "CGROUP",
 ];
-/// A table has fewer rows; those of threads are held until it ends.
+/// Maximum number of rows of a table; those of threads are held until it ends.
 const MOST_ROWS: usize = 50_000;
-/// Names of the column with the thread's number.
+/// Names of the column with the TID.
 const THREADS: [&str; 3] = ["LWP", "TID", "SPID"];
 
 impl TaskColumns {
     pub fn of(line: &str) -> Option<Self> {
         let names = crate::table::words(line);
         let has = |name: &str| names.iter().any(|n| n == name);
-        // A header that is a comment is sysstat's.
+        // A header that is a comment belongs to sysstat.
         if has("#") {
             return None;
         }
-        // In another language top's own columns are known by their places.
+        // In other languages, top's own columns are identified by their positions.
         let is_top = names.len() == 12 && names[0] == "PID" && names[8] == "%CPU" && !has("TIME+");
         let command = match names.iter().position(|name| COMMANDS.contains(&name.as_str())) {
             Some(command) => command,
@@ -58,16 +59,16 @@ impl TaskColumns {
         (has("PID") && is_table).then_some(Self { names, command })
     }
 
-    /// The thread's number, if each row is a thread and says so.
+    /// Returns the TID, if each row is a thread and shows it.
     fn tid(&self, fields: &[String]) -> Option<u32> {
         self.field(fields, &THREADS)?.parse().ok()
     }
 
-    /// Joins the words of a date, and of a command that is not the last column.
+    /// Joins the words of a date, and those of a command that is not the last column.
     fn joined(&self, mut fields: Vec<String>) -> Vec<String> {
         const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
         const WORDS: usize = 5;
-        // `Wed Nov 25 14:42:22 2026`, of ps -o lstart. Behind the command, its place is known from the end.
+        // `Wed Nov 25 14:42:22 2026`, of ps -o lstart. After the command, its position is known from the end.
         if let Some(at) = self.names.iter().position(|name| name == "STARTED") {
             let behind = self.names.len() - 1 - at;
             let start = if at < self.command { Some(at) } else { fields.len().checked_sub(behind + WORDS) };
@@ -86,7 +87,8 @@ impl TaskColumns {
         fields
     }
 
-    /// The program's name as the kernel keeps it, without the tree that ps draws and the brackets of a name without arguments.
+    /// Returns the program's name as the kernel keeps it, without the tree that ps draws and the brackets of a name without
+    /// arguments.
     fn command(&self, fields: &[String]) -> String {
         let Some(own) = fields.get(self.command) else { return String::new() };
         let is_last = self.command + 1 == self.names.len();
@@ -96,9 +98,10 @@ impl TaskColumns {
         name.rsplit('/').next().filter(|n| is_path && !n.is_empty()).unwrap_or(name).to_owned()
     }
 
-    /// The name of a thread, which may have several words: `CPU 0/KVM`. `None` if it is a command line (top -c), which is longer.
+    /// Returns the name of a thread, which may have several words: `CPU 0/KVM`. Returns `None` for a command line (top -c),
+    /// which is longer.
     fn thread_name(&self, fields: &[String]) -> Option<String> {
-        /// TASK_COMM_LEN without the terminator.
+        /// Maximum length: TASK_COMM_LEN without the terminator.
         const LONGEST: usize = 15;
         let is_last = self.command + 1 == self.names.len();
         let name = self.words(fields).collect::<Vec<_>>().join(" ");
@@ -106,13 +109,13 @@ impl TaskColumns {
         (is_name && !name.starts_with(['/', '.', '['])).then_some(name)
     }
 
-    /// The command and its arguments, if they are in the last column, without the tree that ps draws.
+    /// Returns the command and its arguments, if they are in the last column, without the tree that ps draws.
     fn words<'f>(&self, fields: &'f [String]) -> impl Iterator<Item = &'f str> {
         let words = fields.get(self.command..).unwrap_or_default().iter().map(String::as_str);
         words.skip_while(|word| ["\\_", "|", "`-"].contains(word))
     }
 
-    /// The field in the first of these columns that the table has.
+    /// Returns the field in the first of these columns that the table has.
     fn field<'f>(&self, fields: &'f [String], names: &[&str]) -> Option<&'f str> {
         let column = names.iter().find_map(|name| self.names.iter().position(|n| n == name))?;
         fields.get(column).map(String::as_str)
@@ -122,7 +125,7 @@ impl TaskColumns {
         self.field(fields, &["PID"])?.parse().ok()
     }
 
-    /// Whether its name stands in brackets, for want of arguments, and its parent is kthreadd.
+    /// Returns true if its name is in brackets, as without arguments, and its parent is kthreadd.
     fn is_child_of_kthreadd(&self, pid: u32, fields: &[String]) -> bool {
         const KTHREADD: u32 = 2;
         let parent = self.field(fields, &["PPID"]).and_then(|parent| parent.parse().ok());
@@ -130,10 +133,9 @@ impl TaskColumns {
         in_brackets && (pid == KTHREADD || parent == Some(KTHREADD))
     }
 
-    /// The first column whose field is none of its kind: a field is missing, or there is one too many.
+    /// Returns the first column whose field is not of its kind: a field is missing, or there is one too many.
     fn misfit(&self, fields: &[String]) -> Option<&str> {
-        // Behind a command in the last column stand its own words.
-        // Only the last column has words that are numbers and times.
+        // A command in the last column is followed by its own words. Only the last column has words that are numbers and times.
         let is_other = |word: &str| number(word).is_some() || is_cpu_time(word);
         if self.command + 1 < self.names.len()
             && fields.get(self.command).is_some_and(|command| command.split_whitespace().skip(1).any(is_other))
@@ -141,7 +143,7 @@ impl TaskColumns {
             return self.names.get(self.command).map(String::as_str);
         }
         let names = self.names.iter().zip(fields).enumerate().filter(|(at, _)| *at != self.command);
-        // A command that is a time stands below a header of which a name is missing.
+        // A command that is a time is below a header that lost a name.
         if fields.get(self.command).is_some_and(|command| is_cpu_time(command)) {
             return self.names.get(self.command).map(String::as_str);
         }
@@ -153,26 +155,27 @@ impl TaskColumns {
     }
 }
 
-/// `0:01.90`, `00:00:04`
+/// Returns true for `0:01.90`, `00:00:04`.
 fn is_cpu_time(field: &str) -> bool {
     let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     field.contains(':') && field.split([':', '.', '-']).all(is_digits)
 }
 
-/// Whether a field may stand in a column. Where ps prints a line for each thread, it is `-` in those of the process.
+/// Returns true if a field may be in a column. If ps prints a line for each thread, the field is `-` in some columns of the
+/// process.
 fn is_of_column(name: &str, field: &str) -> bool {
     let is_number = |field: &str| field.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !field.contains(':');
     field == "-"
         || match name {
             "PID" | "PPID" | "LWP" | "TID" | "SPID" => field.bytes().all(|b| b.is_ascii_digit()),
             "%CPU" | "%MEM" | "C" | "NLWP" | "THCNT" | "VSZ" | "RSS" | "VIRT" | "RES" | "SHR" => is_number(field),
-            // The number of one, where it is not a share: pidstat prints both.
+            // Number of a CPU, unless it is a share: pidstat prints both.
             "CPU" => field.parse::<f64>().is_err() || !field.contains('.'),
             "NI" => is_number(field.trim_start_matches('-')),
             // An address has more digits.
             "WCHAN" => field.len() > 3 || field.bytes().any(|b| !b.is_ascii_digit()),
             "STARTED" => field.contains(':') || !field.contains(' '),
-            // top has hours, days and weeks where minutes do not fit (procps, scale_tics).
+            // top prints hours, days and weeks if minutes do not fit (procps, scale_tics).
             "TIME" | "TIME+" => {
                 field.starts_with(|c: char| c.is_ascii_digit())
                     && (field.contains([':', ',', '-']) || field.ends_with(['h', 'd', 'w']))
@@ -183,10 +186,10 @@ fn is_of_column(name: &str, field: &str) -> bool {
         }
 }
 
-/// Takes the rows of a table: a process each, or a thread of the process above it if its number is `-`.
+/// Takes the rows of a table. Each is a process, or a thread of the process above it if its PID is `-`.
 ///
 /// # Errors
-/// A row with fewer fields than the header has columns.
+/// Fails at a row with fewer fields than the header has columns.
 pub fn read_tasks(
     lines: &mut Lines<'_>,
     run: &mut ToolRun,
@@ -206,9 +209,9 @@ pub fn read_tasks(
     result
 }
 
-/// Whether two of top's rows have the same memory, as threads of one process do.
+/// Returns true if two of top's rows have the same memory, as threads of one process do.
 fn share_memory(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {
-    /// How many rows are looked at.
+    /// Number of rows to look at.
     const MOST: usize = 300;
     let mut seen = BTreeSet::new();
     for at in 0..MOST {
@@ -254,7 +257,7 @@ fn read_rows(
             continue;
         };
         let Some((count, fields)) = read else {
-            // What was broken off a row does not end the table.
+            // A piece that was broken off a row does not end the table.
             let is_piece = was_refused && lines.peek(count).is_some_and(begins);
             if !is_piece {
                 break;
@@ -275,7 +278,7 @@ fn read_rows(
         if let (Some(pid), Some(_)) = (task.pid, task.tid) {
             listed.entry(ThreadGroup::Process(pid)).or_default().push(task);
         } else if let Some(pid) = task.pid {
-            // Threads of the kernel have no memory and are no group.
+            // Kernel threads have no memory and do not form a group.
             if kind == TaskKind::Threads && columns.field(&task.fields, &["VIRT"]) != Some("0") {
                 let memory =
                     ["USER", "VIRT", "RES", "SHR"].map(|name| columns.field(&task.fields, &[name]).map(str::to_owned));
@@ -287,7 +290,7 @@ fn read_rows(
                 process = Some((pid, task.command));
             }
         } else if let Some((pid, command)) = &process {
-            // The thread's number is not printed: its line identifies it.
+            // The TID is not printed: the line identifies the thread.
             let key = TaskKey { pid: *pid, tid: 0, start: u64::from(task.line) };
             run.row::<Process>(interval.to, 0, self::process(*pid)).threads = 2.0.into();
             record_thread(run, interval, columns, key, &ListedTask { command: command.clone(), ..task });
@@ -308,13 +311,13 @@ enum ThreadGroup {
 
 type ListedThreads = BTreeMap<ThreadGroup, Vec<ListedTask>>;
 
-/// A row.
+/// A row of the table.
 struct ListedTask {
     line: u32,
     pid: Option<u32>,
     tid: Option<u32>,
     command: String,
-    /// The share of one CPU.
+    /// Share of one CPU.
     cpu: Option<f64>,
     fields: Vec<String>,
 }
@@ -332,23 +335,23 @@ impl ListedTask {
     }
 }
 
-/// What the first thread used. procps 4.0 prints for it what all threads used: one that used as much as all others may be that,
-/// and then its own use is not known.
+/// CPU use of the first thread. procps 4.0 prints for it the use of all threads. If its use is as high as that of all others
+/// together, it may be that sum, and then its own use is unknown.
 #[derive(Clone, Copy, PartialEq)]
 enum FirstThread {
     AsPrinted,
-    /// What is printed cannot be that of one thread, and all that used anything are listed.
+    /// The printed value cannot be that of one thread, and all threads that used anything are listed.
     Remainder(f64),
     Unknown,
 }
 
 impl FirstThread {
     fn of(first: u32, threads: &[ListedTask]) -> Self {
-        /// Shares are rounded, and the files of threads are read one after another.
+        /// Tolerance: shares are rounded, and the files of threads are read one after another.
         const NEARLY: f64 = 0.9;
-        /// A thread fills one CPU and no more.
+        /// Range around one full CPU, the maximum for a thread.
         const FULL: std::ops::RangeInclusive<f64> = 0.95..=1.05;
-        /// A list that reaches down to threads that use no more leaves out nothing that matters.
+        /// Use below which threads do not matter: a list that reaches down to such threads is complete.
         const IDLE: f64 = 0.01;
         let others = || threads.iter().filter(|t| t.tid != Some(first)).filter_map(|t| t.cpu);
         let sum: f64 = others().sum();
@@ -361,7 +364,7 @@ impl FirstThread {
             let is_whole = others().any(|cpu| cpu <= IDLE);
             if is_whole { Self::Remainder((own - sum).max(0.0)) } else { Self::Unknown }
         } else if FULL.contains(&own) && own >= 2.0 * sum {
-            // That the sum of several threads is just one CPU would be a coincidence.
+            // It would be a coincidence if the sum of several threads were exactly one CPU.
             Self::AsPrinted
         } else {
             Self::Unknown
@@ -393,7 +396,7 @@ fn record_group(
         if let ThreadGroup::Process(pid) = group {
             record_thread(run, interval, columns, TaskKey { pid: *pid, tid, start: 0 }, task);
         } else {
-            // It stands for a process with one thread. The memory in its row is that of its whole process.
+            // It stands for a process with one thread. The memory in its row is that of the whole process.
             let row = record_process(run, interval, columns, tid, task);
             row.threads = 1.0.into();
             (row.rss, row.virtual_size) = (Gauge::default(), Gauge::default());
@@ -403,10 +406,10 @@ fn record_group(
     let (ThreadGroup::Process(pid), Some(own)) = (group, own) else { return };
     let listed = threads.len() as f64;
     let count = columns.field(&own.fields, &["NLWP", "THCNT"]).and_then(number);
-    // A process whose threads are not all listed used more than their sum.
+    // A process with unlisted threads used more than their sum.
     let is_whole = count == Some(listed) && of_first != FirstThread::Unknown;
     let cpu = threads.iter().map(|t| t.cpu).sum::<Option<f64>>().filter(|_| is_whole);
-    // Threads may have names of their own. That of the process is the first thread's, unless its row is missing.
+    // Threads may have names of their own. The process has the name of its first thread, unless that row is missing.
     let are_alike = || threads.len() > 1 && threads.iter().all(|thread| thread.command == own.command);
     let is_known = own.tid == Some(first) || are_alike();
     let command = if is_known { own.command.clone() } else { String::new() };
@@ -427,7 +430,7 @@ fn continues_after_blank(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {
     fields.len() >= columns.names.len() && columns.is_task(&fields)
 }
 
-/// The fields of a row of `count` lines, and that number; `None` at the end of the table. A command on the next line is added.
+/// Returns the number of lines of a row and its fields, or `None` at the end of the table. Adds a command on the next line.
 fn row(
     lines: &mut Lines<'_>,
     columns: &TaskColumns,
@@ -486,8 +489,8 @@ fn record_process<'r>(
     run.row(interval.to, *line, process(pid))
 }
 
-/// The virtual machine that a process runs whose name is `command`, and its disks. What stands behind the end of a line that was cut off is not known, so
-/// that nothing else of it has its default.
+/// Records the virtual machine that a process with the name `command` runs, and its disks. If the end of the line was cut off,
+/// options may be missing, so nothing else is assumed to have its default.
 pub fn record_guest(
     run: &mut ToolRun,
     at: f64,
@@ -524,7 +527,7 @@ fn wait_channel<'f>(columns: &TaskColumns, fields: &'f [String]) -> Option<&'f s
     columns.field(fields, &["WCHAN"]).filter(|channel| !["-", "0"].contains(channel))
 }
 
-/// The first letter: `Ss+` is sleeping.
+/// Returns the first letter of the state: `Ss+` is sleeping.
 fn state(columns: &TaskColumns, fields: &[String]) -> State {
     let state = columns.field(fields, &["S", "STAT"]);
     match state.and_then(|s| s.chars().next()).filter(char::is_ascii_alphabetic) {

@@ -1,4 +1,4 @@
-//! tc(8) of iproute2: queueing disciplines and classes, with `-s` what they sent, dropped and hold.
+//! tc(8) of iproute2: queueing disciplines and classes; with `-s`, their sent and dropped packets and their backlog.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Qdisc;
@@ -15,22 +15,23 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The default of virtual devices, which holds nothing.
+/// Default discipline of virtual devices, which has no queue.
 const NO_QUEUE: &str = "noqueue";
 
 /// `qdisc tbf 800f: dev veth0 root refcnt 3 rate 200Mbit burst 64Kb lat 50ms`
 struct QdiscTitle {
     kind: String,
     device: String,
-    /// Its handle, or its parent if the kernel created it without a handle.
+    /// Handle, or the parent if the kernel created the discipline without a handle.
     place: String,
-    /// The class above it, or `root`.
+    /// Class above it, or `root`.
     parent: Option<String>,
     rate: Option<f64>,
 }
 
 impl QdiscTitle {
-    /// A class does not name its device, which was on the command line, nor does a discipline where `dev` was.
+    /// Parses a title. A class does not name its device, which was on the command line; neither does a discipline if `dev` was
+    /// given.
     fn of(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [what @ ("qdisc" | "class"), kind, handle, ref rest @ ..] = words[..] else { return None };
@@ -65,7 +66,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             title.device = on_command_line.copied().unwrap_or_default().to_owned();
         }
         let name = format!("{} {} {}", title.device, title.kind, title.place).trim_start().to_owned();
-        // The same one again belongs to the next reading.
+        // A repetition belongs to the next reading.
         if seen.contains(&name) {
             break;
         }
@@ -84,7 +85,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Reads what `-s` adds: what was sent, dropped, held back and requeued, and the backlog.
+/// Reads the lines that `-s` adds: packets sent, dropped, held back and requeued, and the backlog.
 fn counts(lines: &mut Lines<'_>, row: &mut Qdisc) -> ReadResult {
     while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t'])) {
         if line.text.trim_start().starts_with("Sent ") {
@@ -114,13 +115,14 @@ fn counts(lines: &mut Lines<'_>, row: &mut Qdisc) -> ReadResult {
     Ok(())
 }
 
-/// ` rate 49980Kbit 4122pps backlog 1204332b 796p requeues 0`, where the kernel estimates rates: the rate, and what follows `backlog`.
+/// Returns the rate and the text after `backlog` in ` rate 49980Kbit 4122pps backlog 1204332b 796p requeues 0`, if the kernel
+/// estimates rates.
 fn estimate(text: &str) -> Option<(f64, &str)> {
     let (rate, rest) = text.trim_start().strip_prefix("rate ")?.split_once(' ')?;
     Some((scaled(rate.strip_suffix("bit")?, 1e3, 1.0)?, rest.split_once("backlog ")?.1))
 }
 
-/// `12Kb 3p requeues 0`: bytes in steps of 1024 (`sprint_size`, tc/tc_util.c), rounded, and packets.
+/// Parses `12Kb 3p requeues 0`: bytes in steps of 1024 (`sprint_size`, tc/tc_util.c), rounded, and packets.
 fn backlog(text: &str) -> Option<(f64, f64)> {
     let mut words = text.split_whitespace();
     let bytes = scaled(words.next()?.strip_suffix('b')?, KIB, 1.0)?;

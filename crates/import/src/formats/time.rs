@@ -1,4 +1,4 @@
-//! time(1) and the `time` of shells: how long a command ran, and how much of that it used a CPU.
+//! time(1) and the `time` of shells: run time of a command, and the part of it that used a CPU.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
@@ -13,14 +13,14 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The time of one command, in seconds.
+/// Times of one command, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Measured {
     elapsed: f64,
     cpu: f64,
 }
 
-/// What the next lines say, and how many they are.
+/// Returns the times on the next lines, and the number of lines.
 fn measured(lines: &mut Lines<'_>) -> Option<(Measured, usize)> {
     let first = lines.peek(0)?;
     if let Some(measured) = of_gnu(first).or_else(|| of_zsh(first)) {
@@ -34,7 +34,7 @@ fn measured(lines: &mut Lines<'_>) -> Option<(Measured, usize)> {
     Some((Measured { elapsed, cpu: user + system }, 3))
 }
 
-/// `real    0m6.770s`, `real 6.77`
+/// Parses `real    0m6.770s`, `real 6.77`.
 fn labelled(text: &str, label: &str) -> Option<f64> {
     let rest = text.trim().strip_prefix(label)?;
     let value = rest.starts_with([' ', '\t']).then(|| rest.trim())?;
@@ -44,7 +44,7 @@ fn labelled(text: &str, label: &str) -> Option<f64> {
     }
 }
 
-/// `0.04user 1.25system 1:02.30elapsed 99%CPU (0avgtext+0avgdata 1832maxresident)k`
+/// Parses `0.04user 1.25system 1:02.30elapsed 99%CPU (0avgtext+0avgdata 1832maxresident)k`.
 fn of_gnu(text: &str) -> Option<Measured> {
     let mut words = text.split_whitespace();
     let user = number(words.next()?.strip_suffix("user")?)?;
@@ -55,9 +55,9 @@ fn of_gnu(text: &str) -> Option<Measured> {
     Some(Measured { elapsed, cpu: user + system })
 }
 
-/// `./test 1  0.04s user 1.25s system 99% cpu 1:02.30 total`
+/// Parses `./test 1  0.04s user 1.25s system 99% cpu 1:02.30 total`.
 fn of_zsh(text: &str) -> Option<Measured> {
-    // Asked of every line.
+    // Checked first, since every line is tested.
     if !text.ends_with(" total") {
         return None;
     }
@@ -74,7 +74,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let line = lines.number();
     let Some((Measured { elapsed, cpu }, count)) = measured(lines) else { return Ok(()) };
     lines.skip(count);
-    // GNU time's second line.
+    // Second line of GNU time.
     lines.take_if(|text| text.ends_with("swaps"));
     let program = context.command.as_ref().map(|command| command.program()).filter(|name| !name.is_empty());
     let row = run.row::<Transfer>(0.0, line, format!("{}, line {line}", program.unwrap_or("a command")).into());

@@ -23,9 +23,9 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// The interval of a screen if nothing else is known (top(1), -d).
+/// Interval of a screen if nothing else is known (top(1), -d).
 const DELAY: f64 = 3.0;
-/// The most lines to look for the next screen.
+/// Maximum number of lines to search for the next screen.
 const MOST_LINES_OF_SCREEN: usize = 2000;
 const MODES: [(&str, &str); 8] = [
     ("us", "user"),
@@ -40,12 +40,13 @@ const MODES: [(&str, &str); 8] = [
 const MEMORY: MetricColumns<Meminfo> = columns![
     "total" => mem_total, "free" => mem_free, "buffers" => buffers, "buff/cache" => cached,
 ];
-/// Old screens show the page cache on the line of swap, new ones available memory.
+/// Old screens show the page cache on the line of swap, new ones show available memory there.
 const SWAP: MetricColumns<Meminfo> = columns![
     "total" => swap_total, "free" => swap_free, "cached" => cached, "cache" => cached, "avail" => mem_available,
 ];
 
-/// `top - 15:23:05 up  1:28,  1 user,  load average: 0.52, 0.58, 0.59`; in German `Durchschnittslast: 0,52, 0,58, 0,59`.
+/// Returns true for `top - 15:23:05 up  1:28,  1 user,  load average: 0.52, 0.58, 0.59`; in German `Durchschnittslast: 0,52,
+/// 0,58, 0,59`.
 fn is_title(line: &str) -> bool {
     line.starts_with("top - ") && loads(line).is_some_and(|loads| record_load(&mut System::new(MachineKey), loads) == 3)
 }
@@ -54,19 +55,19 @@ fn loads(title: &str) -> Option<&str> {
     title.rsplit_once(": ").map(|(_, loads)| loads)
 }
 
-/// `%Cpu(s): 97.9 us,  2.1 sy, ...`
+/// Returns true for `%Cpu(s): 97.9 us,  2.1 sy, ...`.
 fn is_cpu_line(line: &str) -> bool {
     let begin = line.trim_start();
     let named = is_cpu_name(begin);
     named && begin.split_once(':').is_some_and(|(_, shares)| shares_by_mode(shares).len() >= 4)
 }
 
-/// `Cpu(s)`, `%Cpu0`; `%CPU(s)` in German.
+/// Returns true for `Cpu(s)`, `%Cpu0`, and `%CPU(s)` in German.
 fn is_cpu_name(text: &str) -> bool {
     ["Cpu", "%Cpu", "%CPU"].iter().any(|name| text.starts_with(name))
 }
 
-/// CPU lines without their screens: one that comes again belongs to the next screen.
+/// Reads CPU lines without their screens: a repeated CPU belongs to the next screen.
 fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     let mut interval = ReportInterval { from: 0.0, to: DELAY };
     let mut seen = BTreeSet::new();
@@ -82,13 +83,13 @@ fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// `KiB Mem :  8010000 total,   100000 free, ...`, which only top prints so.
+/// Returns true for `KiB Mem :  8010000 total,   100000 free, ...`, a form that only top prints.
 fn is_memory_line(line: &str) -> bool {
     let begins = ["KiB Mem", "MiB Mem", "GiB Mem"].iter().any(|name| line.trim_start().starts_with(name));
     begins && line.contains(" total,") && line.contains(" free") && memory(0, line.trim_start(), false).is_some()
 }
 
-/// The lines on memory without their screen.
+/// Reads the lines on memory without their screen.
 fn memory_alone(lines: &mut Lines<'_>, run: &mut ToolRun) {
     const SWAPS: [&str; 3] = ["KiB Swap", "MiB Swap", "GiB Swap"];
     if let Some(line) = lines.take()
@@ -112,7 +113,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         return cut_out(lines, run);
     }
     let mut screens = 0;
-    // The first screen of several that top prints by itself covers the time since boot, and only marks the beginning of the next.
+    // The first of several screens that top prints by itself covers the time since boot, and only marks the start of the next.
     let is_batch = context.command_of("top").is_some_and(|command| {
         let count = run_options::value(command, 'n', "iterations").or_else(|| bundled_count(command)).and_then(number);
         command.has('b') && !command.cuts_beginning() && count.is_none_or(|count| count > 1.0)
@@ -142,7 +143,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         screen(lines, run, interval)?;
         screens += 1;
     }
-    // What cut one of several off has left the later one.
+    // If a single screen was cut out of several, it is a later one.
     let is_later = context.command_of("top").is_some_and(|command| {
         !command.is_plain() && run_options::value(command, 'n', "iterations").and_then(number) > Some(1.0)
     });
@@ -153,17 +154,17 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The count in `-bn2` or `-b -n2`.
+/// Returns the count in `-bn2` or `-b -n2`.
 fn bundled_count(command: &CommandLine) -> Option<&str> {
     command.arguments().find_map(|word| word.strip_prefix("-b")?.strip_prefix('n')).filter(|count| !count.is_empty())
 }
 
-/// Whether another screen follows the one that begins at the next line.
+/// Returns true if another screen follows the one that begins at the next line.
 fn follows_another(lines: &mut Lines<'_>) -> bool {
     (1..MOST_LINES_OF_SCREEN).map_while(|at| lines.peek(at).map(is_title)).any(|is_title| is_title)
 }
 
-/// Records load averages, and returns how many there are: `5,02, 5,45, 5,17`.
+/// Records load averages and returns their number: `5,02, 5,45, 5,17`.
 pub fn record_load(system: &mut System, loads: &str) -> usize {
     let loads: Vec<Option<f64>> = loads.split_whitespace().map(|w| number(w.trim_end_matches(','))).collect();
     let load = |nth: usize| loads.get(nth).copied().flatten();
@@ -187,14 +188,14 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
             }
             continue;
         }
-        // The first is that of -H.
+        // The first one is printed with -H.
         for (name, named) in [("Threads:", TaskKind::Threads), ("Tasks:", TaskKind::Processes)] {
             kind = if text.starts_with(name) { named } else { kind };
         }
         if let Some(running) = running(&text) {
             run.row::<System>(interval.to, line, MachineKey).running = running.into();
         } else if let Some(row) = memory(line, &text, seen_memory) {
-            // In other languages the second line is that of swap.
+            // In other languages, the second line is that of swap.
             let is_swap = seen_memory || text.split(':').next().is_some_and(|name| name.contains("Swap"));
             run.counts(interval.to, MachineKey, &row, if is_swap { &SWAP } else { &MEMORY });
             seen_memory = true;
@@ -209,27 +210,28 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
     Ok(())
 }
 
-/// Whether the table of tasks follows: what stands above it may have been broken into several lines.
+/// Returns true if the table of tasks follows: the lines above it may have been broken into several.
 fn is_table_near(lines: &mut Lines<'_>) -> bool {
-    /// The most lines above the table.
+    /// Maximum number of lines above the table.
     const MOST: usize = 6;
     let is_header = |text: &str| TaskColumns::of(text).is_some() || begins_header(text);
     (1..=MOST).any(|at| lines.peek(at).is_some_and(is_header))
 }
 
-/// `  PID USER      PR  NI`, which may go on in the next line.
+/// Returns true for `  PID USER      PR  NI`, which may continue on the next line.
 fn begins_header(text: &str) -> bool {
     text.split_whitespace().take(3).eq(["PID", "USER", "PR"])
 }
 
-/// The columns of a table whose header a mail program broke.
+/// Returns the columns of a table whose header a mail program broke.
 fn wrapped_columns(lines: &mut Lines<'_>) -> Option<TaskColumns> {
     let is_begun = lines.next_is(begins_header);
     let joined = |lines: &mut Lines<'_>| lines.peek(0).and_then(TaskColumns::of);
     is_begun.then(|| lines.join_wrapped_table(joined)).flatten()
 }
 
-/// How many tasks run: `Tasks: 227 total,   1 running, 226 sleeping,   0 stopped,   0 zombie`, in any language.
+/// Returns the number of running tasks: `Tasks: 227 total,   1 running, 226 sleeping,   0 stopped,   0 zombie`, in any
+/// language.
 fn running(line: &str) -> Option<f64> {
     let (name, counts) = line.split_once(':')?;
     let counts: Vec<&str> = counts.split(',').collect();
@@ -238,7 +240,7 @@ fn running(line: &str) -> Option<f64> {
     (!name.trim().contains(' ') && counts.len() == 5 && all_counts).then(|| count(counts[1]))?
 }
 
-/// ` Cpu0 : 38.7%us,  4.2%sy, ...`, `%Cpu(s):  0,4 us,  0,4 sy, ...`, the latter sometimes wrapped.
+/// Reads ` Cpu0 : 38.7%us,  4.2%sy, ...` or `%Cpu(s):  0,4 us,  0,4 sy, ...`, the latter sometimes wrapped.
 fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
     let Some(line) = lines.take_if(|text| text.contains(':')) else {
         return Err(lines.refuse("a CPU, a colon and its shares"));
@@ -266,8 +268,8 @@ fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> Re
     Ok(())
 }
 
-/// The share of each mode. A last word cut off at the screen's edge is the one mode it can still be. If all eight are there,
-/// a word of another language is known by its place.
+/// Returns the share of each mode. A last word cut off at the screen's edge is the one mode it can still be. If all eight are
+/// there, a word of another language is identified by its position.
 fn shares_by_mode(shares: &str) -> BTreeMap<&'static str, f64> {
     let mut plain = shares.replace('%', " ");
     // A share of 100 fills its column: `0.0 us,100.0 sy`.
@@ -290,15 +292,15 @@ fn shares_by_mode(shares: &str) -> BTreeMap<&'static str, f64> {
     found
 }
 
-/// `Mem:   4142992k total, ...`, `MiB Mem :   7941,7 total, ...`: amounts before their names. In other languages the unit is
-/// the same, and names are known by their places.
+/// Parses `Mem:   4142992k total, ...` or `MiB Mem :   7941,7 total, ...`: amounts before their names. In other languages the
+/// unit is the same, and names are identified by their positions.
 fn memory(line: u32, text: &str, is_swap: bool) -> Option<TableRow> {
     const MEMORY_ORDER: [&str; 4] = ["total", "free", "used", "buff/cache"];
     const SWAP_ORDER: [&str; 4] = ["total", "free", "used", "avail"];
     let (name, amounts) = text.split_once(':')?;
     let (unit, kind) = name.trim().split_once(' ').unwrap_or(("KiB", name.trim()));
     let is_english = ["Mem", "Swap"].contains(&kind);
-    // Without a unit before the name, each amount has its own.
+    // Without a unit before the name, each amount has its own unit.
     let has_units =
         || amounts.split_whitespace().any(|word| word.ends_with('k') && number(word.trim_end_matches('k')).is_some());
     if kind == name.trim() && (!is_english || !has_units()) {
@@ -328,7 +330,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
     use whyslow_model::catalogue::Process;
 
-    /// Idle time in each step, in percent, and its seconds.
+    /// Returns the idle time of each step, in percent, and the seconds of the step.
     fn idle(command: &str, screens: &[(&str, f64)]) -> Vec<(f64, f64)> {
         let screen = |(time, idle): &(&str, f64)| {
             format!(
@@ -434,7 +436,7 @@ Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
         };
         let (first, second) = (screen("22:20:25", " 0.0", "100.0"), screen("22:20:27", "50.0", " 50.0"));
         let window = window_of(&format!("{first}\n{second}"));
-        // The first is of three seconds, which is assumed, the second of two.
+        // The first interval is assumed to be three seconds; the second is two.
         assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.2).abs() < 0.001);
     }
 
@@ -451,7 +453,7 @@ Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
         assert!(refusal_of(&text).expected.contains("add up"));
     }
 
-    /// procps 4.0 shows the whole process for its first thread.
+    /// procps 4.0 shows the use of the whole process for its first thread.
     #[test]
     fn a_first_thread_that_may_be_the_whole_process_is_left_out() {
         let window = window_of(&fixture("layouts/top-H.txt"));
@@ -460,7 +462,8 @@ Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
         assert_eq!(busy, [None, Some(0.999), Some(0.0)]);
     }
 
-    /// A thread of two words, and first threads that fill a CPU by themselves or, as procps 4.0 has it, with the others.
+    /// A thread whose name has two words, and first threads that fill a CPU by themselves or, in procps 4.0, together with the
+    /// others.
     #[test]
     fn a_first_thread_that_fills_a_cpu_is_that_thread() {
         let screen = |first: &str, second: &str, third: &str| {
@@ -484,7 +487,7 @@ Threads:   3 total,   1 running,   2 sleeping,   0 stopped,   0 zombie
         };
         assert_eq!(shares(&screen("98.7", "12.0", " 0.0")), [Some(99.0), Some(12.0), Some(0.0)]);
         assert_eq!(shares(&screen("110.7", "12.0", " 0.0")), [Some(99.0), Some(12.0), Some(0.0)]);
-        // More threads may not be listed; the sum may be just one CPU.
+        // More threads may be unlisted; the sum may be just one CPU.
         assert_eq!(shares(&screen("150.7", "52.0", "41.0"))[0], None);
         assert_eq!(shares(&screen("99.7", "52.0", "41.0"))[0], None);
     }

@@ -13,21 +13,21 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The columns that top shows unless it is told otherwise (top(1), section 3).
+/// Default columns of top (top(1), section 3).
 const COLUMNS: &str = "PID USER PR NI VIRT RES SHR S %CPU %MEM TIME+ COMMAND";
-/// How many of them a row has at least: a command may have several words.
+/// Minimum number of fields of a row: a command may have several words.
 const FEWEST: usize = 12;
-/// The interval of a screen if nothing else is known (top(1), -d).
+/// Interval of a screen if nothing else is known (top(1), -d).
 const DELAY: f64 = 3.0;
 
-/// `20727 root      25   5 1499012 895064 216036 S  61.1   3.6   0:06.87 rustc`
+/// Returns true for `20727 root      25   5 1499012 895064 216036 S  61.1   3.6   0:06.87 rustc`.
 fn is_row(text: &str) -> bool {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [pid, user, priority, nice, virt, res, shr, state, cpu, memory, time, ref command @ ..] = fields[..] else {
         return false;
     };
     fields.len() >= FEWEST
-        // A number there is that of a column which top does not have by default.
+        // A number here belongs to a column that top does not show by default.
         && command.first().is_none_or(|command| number(command).is_none())
         && pid.parse::<u32>().is_ok_and(|pid| pid > 0)
         && number(user).is_none()
@@ -40,7 +40,7 @@ fn is_row(text: &str) -> bool {
         && is_time(time)
 }
 
-/// `895064`, `1.4g`, `0.021t`
+/// Returns true for `895064`, `1.4g`, `0.021t`.
 fn is_size(text: &str) -> bool {
     number(text.trim_end_matches(['m', 'g', 't', 'p'])).is_some_and(|size| size >= 0.0)
 }
@@ -49,7 +49,7 @@ fn is_share(text: &str) -> bool {
     number(text).is_some_and(|share| share >= 0.0)
 }
 
-/// `0:06.87`, `1234:56`, `20,3h`
+/// Returns true for `0:06.87`, `1234:56`, `20,3h`.
 fn is_time(text: &str) -> bool {
     match text.split_once(':') {
         Some((minutes, seconds)) => minutes.parse::<u64>().is_ok() && number(seconds).is_some_and(|s| s < 60.0),
@@ -70,10 +70,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     result
 }
 
-/// The most rows that are looked at before any is taken.
+/// Maximum number of rows to look at before any is taken.
 const MOST_ROWS: usize = 5000;
 
-/// Whether a line may be a row of the list: a number, then many fields.
+/// Returns true if a line may be a row of the list: a number, then many fields.
 fn is_listed(text: &str) -> bool {
     let mut fields = text.split_whitespace();
     fields.next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && fields.count() + 2 > FEWEST

@@ -1,4 +1,4 @@
-//! turbostat(8): at which frequency each CPU ran while it was busy, and the base frequency, which the time stamp counter has.
+//! turbostat(8): frequency of each CPU while it was busy, and the base frequency, which is that of the time stamp counter.
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -25,9 +25,9 @@ const CPU: MetricColumns<Frequency> = columns![
     "Busy%" => busy_share * PERCENT, "%Busy" => busy_share * PERCENT, "%c0" => busy_share * PERCENT,
 ];
 const PACKAGE: MetricColumns<Thermal> = columns!["PkgTmp" => temperature, "PTM" => temperature];
-/// The interval if none is given.
+/// Interval if none is given.
 const INTERVAL: f64 = 5.0;
-/// Names of the column with the CPU's number.
+/// Column with the CPU's number.
 const CPU_NUMBER: &str = "CPU";
 
 fn is_header(line: &str) -> bool {
@@ -35,7 +35,7 @@ fn is_header(line: &str) -> bool {
     has(["Bzy_MHz", "GHz"]) && has(["TSC_MHz", "TSC"])
 }
 
-/// A number or a dash in each column; those of a core or a package follow only the first of its CPUs.
+/// Returns true for a number or a dash in each column; those of a core or a package follow only the first of its CPUs.
 fn is_row(line: &str) -> bool {
     let mut fields = line.split_whitespace().peekable();
     fields.peek().is_some() && fields.all(|field| field == "-" || number(field.trim_start_matches('-')).is_some())
@@ -66,13 +66,13 @@ fn record(run: &mut ToolRun, at: f64, names: &[String], rows: &[TextLine]) {
             Some(cpu) => {
                 run.counts::<Frequency>(at, cpu, &row, &CPU);
             }
-            // The first row is of all CPUs together; old versions leave the columns before it blank.
+            // The first row covers all CPUs together; old versions leave the columns before it blank.
             None if fields.len() < names.len() => {}
             None => {
                 if row.get("PkgTmp").or(row.get("PTM")).is_some() {
                     run.counts::<Thermal>(at, "package".into(), &row, &PACKAGE).kind = "CPU package".into();
                 }
-                // With -S it is the only one.
+                // With -S it is the only row.
                 if rows.len() == 1 {
                     run.counts::<Frequency>(at, 0, &row, &CPU);
                 }
@@ -81,7 +81,7 @@ fn record(run: &mut ToolRun, at: f64, names: &[String], rows: &[TextLine]) {
     }
 }
 
-/// The CPU's number, after those of its package and core.
+/// Returns the CPU's number, which follows those of its package and core.
 fn cpu(fields: &[&str], at: usize) -> Option<u32> {
     let before = fields.get(..=at)?;
     before.iter().all(|field| field.parse::<u32>().is_ok()).then(|| before[at].parse().ok())?

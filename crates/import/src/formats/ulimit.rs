@@ -1,4 +1,4 @@
-//! ulimit -a: the limits of the shell it was typed into, as bash and dash print them.
+//! ulimit -a: limits of the shell in which it was run, as bash and dash print them.
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ pub const FORMAT: Format = Format {
     lacks: "the limits of other processes",
     programs: &[program("ulimit")],
     files: &["ulimit"],
-    // One line alone could be anything's.
+    // A single line could belong to anything.
     starts: |lines| (0..2).all(|at| lines.peek(at).is_some_and(|line| limit(line).is_some())),
     read,
     ..Format::NEW
 };
 
-/// dash's names of limits, and the options that bash prints beside them.
+/// dash's names of limits, and bash's options for them.
 const NAMES: [(&str, &str); 12] = [
     ("time(seconds)", "-t"),
     ("file(blocks)", "-f"),
@@ -33,7 +33,7 @@ const NAMES: [(&str, &str); 12] = [
     ("rtprio", "-r"),
 ];
 
-/// The option of a limit and its value: `open files  (-n) 20000`, `nofiles  20000`.
+/// Returns the option of a limit and its value: `open files  (-n) 20000`, `nofiles  20000`.
 fn limit(line: &str) -> Option<(&str, &str)> {
     let (rest, value) = line.trim_end().rsplit_once(' ')?;
     let known = value == "unlimited" || value.bytes().all(|b| b.is_ascii_digit());
@@ -51,11 +51,11 @@ fn limit(line: &str) -> Option<(&str, &str)> {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen = BTreeSet::new();
-    // The beginning of a name, of which the rest is another one.
+    // The beginning of a name, if its rest is another name.
     let is_damaged = |text: &str| NAMES.iter().any(|(name, _)| name.starts_with(text.trim()));
     while let Some(line) = lines.take_own(|text| limit(text).is_some(), is_damaged, "a limit and its value")? {
         let Some((option, value)) = limit(&line.text) else { break };
-        // One that comes twice is the end of another's name, for one of them.
+        // If an option is repeated, one of the two lines is the end of another name.
         let is_first = seen.insert(option.to_owned());
         let row = run.row::<Setting>(0.0, line.number, format!("ulimit {option}").into());
         row.value = is_first.then_some(value).into();

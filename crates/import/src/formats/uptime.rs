@@ -20,12 +20,12 @@ pub const FORMAT: Format = Format {
 
 const LOADS: &str = "load average: ";
 
-/// ` 16:54:42 up  6:37,  0 users,  load average: 1.24, 1.47, 2.55`
+/// Returns true for ` 16:54:42 up  6:37,  0 users,  load average: 1.24, 1.47, 2.55`.
 fn is_uptime(line: &str) -> bool {
     timed_fields(line).is_some_and(|(_, fields)| fields.first() == Some(&"up")) && line.contains(LOADS)
 }
 
-/// `load average: 1.24, 1.47, 2.55`, cut out of a line.
+/// Returns true for `load average: 1.24, 1.47, 2.55`, cut out of a line.
 fn are_loads(line: &str) -> bool {
     let loads = line.trim_start().strip_prefix(LOADS);
     loads.is_some_and(|loads| {
@@ -33,10 +33,11 @@ fn are_loads(line: &str) -> bool {
     })
 }
 
-/// A shorter time since boot, printed in whole minutes, is too coarse for rates, in seconds.
+/// Minimum time since boot in seconds: a shorter one, printed in whole minutes, is too coarse for rates.
 const SHORTEST: f64 = 600.0;
 
-/// The time since boot in `... up 12 days,  3:04,  2 users,  load average: ...`, in nanoseconds; also `3:04`, `1 day, 5 min`.
+/// Returns the time since boot in `... up 12 days,  3:04,  2 users,  load average: ...`, in nanoseconds; also `3:04`, `1 day, 5
+/// min`.
 pub fn time_up(title: &str) -> Counter {
     let (_, after) = title.split_once(" up ").unwrap_or_default();
     let mut seconds = 0.0;
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(of("12 days,  3:04,  2 users"), Some(1_047_840.0));
         assert_eq!(of("1 day, 5 min,  1 user"), Some(86_700.0));
         assert_eq!(of("12 min,  0 users"), Some(720.0));
-        // In whole minutes, too coarse; and nothing at all.
+        // Whole minutes are too coarse; the others are not times.
         assert_eq!([of("9 min,  0 users"), of("x:y"), of("")], [None, None, None]);
     }
 

@@ -1,4 +1,4 @@
-//! vcgencmd of the Raspberry Pi: whether its firmware holds the CPUs down for want of power or because of heat
+//! vcgencmd of the Raspberry Pi: throttling of the CPUs by its firmware because of low power supply or heat
 //! (raspberrypi.com/documentation: vcgencmd, get_throttled).
 
 use crate::prelude::*;
@@ -16,15 +16,15 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `throttled=0x50005`
+/// Parses `throttled=0x50005`.
 fn throttled(line: &str) -> Option<u32> {
-    /// The bits that have a meaning.
+    /// Bits that have a meaning.
     const KNOWN: u32 = 0xf_000f;
     let bits = u32::from_str_radix(line.trim().strip_prefix("throttled=0x")?, 16).ok()?;
     (bits & !KNOWN == 0).then_some(bits)
 }
 
-/// `temp=48.3'C`
+/// Parses `temp=48.3'C`.
 fn temperature(line: &str) -> Option<f64> {
     number(line.trim().strip_prefix("temp=")?.strip_suffix("'C")?)
 }
@@ -35,7 +35,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         if let Some(celsius) = temperature(&line.text) {
             let zone = run.row::<Thermal>(0.0, line.number, "soc".into());
             zone.kind = "soc".into();
-            // Measured before and after: the hotter one.
+            // If it was measured before and after, the hotter value counts.
             zone.temperature = zone.temperature.get().map_or(celsius, |known| known.max(celsius)).into();
         }
         let Some(bits) = throttled(&line.text) else { continue };
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::testing::{fixture, row_of, window_of};
 
-    /// Written after the documentation: here is no such board.
+    /// Written after the documentation, since no such board is available here.
     #[test]
     fn bits_of_now_and_since_boot() {
         let window = window_of(&fixture("layouts/vcgencmd.txt"));

@@ -1,4 +1,4 @@
-//! virsh(1): how a guest is defined, limits on its disks, what it moved to and from them, and the CPUs that it is bound to.
+//! virsh(1): definition of a guest, limits and I/O of its disks, and the CPUs that it is bound to.
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ pub const DUMPXML: Format = Format {
     ..Format::NEW
 };
 
-/// What a definition, or a part of one, begins with.
+/// Beginnings of a definition or a part of one.
 const DEFINITIONS: [&str; 4] = ["<domain", "<devices", "<disk", "<interface"];
 
 fn read_definition(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -116,20 +116,20 @@ fn read_definition(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
     Ok(())
 }
 
-/// ` VCPU   CPU Affinity`, `VCPU: CPU Affinity`, and a ruler.
+/// Returns true for ` VCPU   CPU Affinity` or `VCPU: CPU Affinity`, and a ruler.
 fn is_affinity_header(lines: &mut Lines<'_>, at: usize) -> bool {
     let is_title = |line: &str| line.replace(':', " ").split_whitespace().eq(["VCPU", "CPU", "Affinity"]);
     let is_ruler = |line: &str| line.trim().len() > 3 && line.trim().bytes().all(|b| b == b'-');
     lines.peek(at).is_some_and(is_title) && lines.peek(at + 1).is_some_and(is_ruler)
 }
 
-/// `== web1`, as loops over guests print it; `web1:`.
+/// Returns the name in `== web1`, as loops over guests print it, or `web1:`.
 fn heading(line: &str) -> Option<&str> {
     let name = line.trim_matches(['=', '-', '#', ':', ' ']);
     (name.len() < line.trim().len() && is_name(name)).then_some(name)
 }
 
-/// ` 0      2-5`, `   0: 2-5`
+/// Parses ` 0      2-5`, `   0: 2-5`.
 fn affinity(line: &str) -> Option<(u32, &str)> {
     let mut words = line.split_whitespace();
     let number = words.next()?.trim_end_matches(':').parse().ok()?;
@@ -163,7 +163,7 @@ fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut Tool
     Ok(())
 }
 
-/// `total_iops_sec : 500`, `total_iops_sec_max: 0`
+/// Parses `total_iops_sec : 500`, `total_iops_sec_max: 0`.
 fn limit(line: &str) -> Option<(&str, f64)> {
     let (name, value) = line.split_once(':')?;
     let name = name.trim();
@@ -175,24 +175,24 @@ fn limit(line: &str) -> Option<(&str, f64)> {
     is_limit.then_some((name, number(value.trim())?))
 }
 
-/// `Domain: 'pg-stage'`
+/// Parses `Domain: 'pg-stage'`.
 fn domain(line: &str) -> Option<&str> {
     line.trim().strip_prefix("Domain: '")?.strip_suffix('\'').filter(|name| is_name(name))
 }
 
-/// `  block.1.rd.reqs=88120331`: which disk, what, and the value.
+/// Returns the disk, the statistic and the value: `  block.1.rd.reqs=88120331`.
 fn block_value(line: &str) -> Option<(u32, &str, &str)> {
     let (name, value) = line.trim().strip_prefix("block.")?.split_once('=')?;
     let (disk, what) = name.split_once('.')?;
     Some((disk.parse().ok()?, what, value))
 }
 
-/// `  balloon.current=4194304`, in KiB
+/// Splits `  balloon.current=4194304`, in KiB.
 fn balloon_value(line: &str) -> Option<(&str, &str)> {
     line.trim().strip_prefix("balloon.")?.split_once('=')
 }
 
-/// The statistics of virDomainMemoryStats, by libvirt's names for them in virsh (tools/virsh-domain-monitor.c).
+/// Statistics of virDomainMemoryStats, by libvirt's names for them in virsh (tools/virsh-domain-monitor.c).
 const MEMORY_STATISTICS: [&str; 12] = [
     "actual",
     "swap_in",
@@ -208,14 +208,14 @@ const MEMORY_STATISTICS: [&str; 12] = [
     "hugetlb_pgalloc",
 ];
 
-/// `actual 4194304`
+/// Parses `actual 4194304`.
 fn memory_statistic(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().split_once(' ')?;
     let is_number = !value.trim().is_empty() && value.trim().bytes().all(|b| b.is_ascii_digit());
     (MEMORY_STATISTICS.contains(&name) && is_number).then_some((name, value.trim()))
 }
 
-/// What `dominfo` lists, in its order.
+/// Fields of `dominfo`, in its order.
 const INFO: [&str; 16] = [
     "Id",
     "Name",
@@ -235,10 +235,10 @@ const INFO: [&str; 16] = [
     "Security label",
 ];
 
-/// Those of them that only a guest has, and no pool or network.
+/// Fields that only a guest has, but no pool or network.
 const OF_GUESTS: [&str; 4] = ["CPU(s)", "CPU time", "Max memory", "Used memory"];
 
-/// `Max memory:     8388608 KiB`
+/// Parses `Max memory:     8388608 KiB`.
 fn info(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().split_once(':')?;
     INFO.contains(&name).then_some((name, value.trim()))
@@ -291,7 +291,7 @@ fn read_info(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
         run.note("what a guest has", "its name is missing", "include the line 'Name:'");
         return Ok(());
     };
-    // One that is shut off uses nothing.
+    // A guest that is shut off uses nothing.
     if value("State").is_some_and(|state| !["running", "idle", "paused", "in shutdown"].contains(&state)) {
         return Ok(());
     }
@@ -308,21 +308,23 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-/// The words behind the subcommand: the guest, and perhaps its disk.
+/// Returns the words after the subcommand: the guest, and possibly its disk.
 fn operands(context: &CaptureContext, subcommand: &str) -> Vec<String> {
     let command = context.command_of("virsh");
     let words = command.iter().flat_map(|command| command.operands()).skip_while(|word| *word != subcommand);
     words.skip(1).filter(|word| is_name(word)).map(str::to_owned).collect()
 }
 
-/// The guest named on the command line. An id or UUID is not taken: it could not be matched with a guest known by its name.
+/// Returns the guest named on the command line. Ignores an ID or UUID, which could not be matched with a guest known by its
+/// name.
 fn named(context: &CaptureContext, subcommand: &str) -> Option<String> {
     let is_uuid = |word: &str| word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
     operands(context, subcommand).into_iter().next().filter(|word| !is_number(word) && !is_uuid(word))
 }
 
-/// virsh shows no process: a number that no process has stands for it, the same for the same guest.
+/// Returns a number that stands for the guest and that no process has, since virsh shows no process. It is always the same for
+/// the same guest.
 fn task_of(guest: &str) -> TaskKey {
     const BEYOND_ALL: u32 = 1 << 30;
     let mut hasher = DefaultHasher::new();
@@ -355,7 +357,7 @@ fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
     };
     let key = disk_of(run, begin, &guest, &disk);
     let row = run.row::<GuestDisk>(0.0, begin, key);
-    // 0 is no limit.
+    // 0 means no limit.
     let of = |name: &str| limits.iter().find(|(own, value)| own == name && *value > 0.0).map(|(_, value)| *value);
     row.limit_operations = of("total_iops_sec").into();
     row.limit_reads = of("read_iops_sec").into();
@@ -366,7 +368,7 @@ fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
     Ok(())
 }
 
-/// The guests of one command, until one comes again: that is another reading.
+/// Reads the guests of one command, until one is repeated: that is another reading.
 fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut guests = BTreeSet::new();
     let mut is_another = |text: &str| domain(text).is_some_and(|guest| guests.insert(guest.to_owned()));
@@ -385,7 +387,7 @@ fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
 fn read_guest(lines: &mut Lines<'_>, guest: Option<String>, run: &mut ToolRun) {
     let begin = lines.number();
     let (mut values, mut balloon) = (Vec::new(), Vec::new());
-    // The statistics of a guest end where one comes again, or with other text.
+    // The statistics of a guest end at a repeated one, or at other text.
     let statistic = |text: &str| {
         let (name, _) = text.trim().split_once('=')?;
         (name.contains('.') && !name.contains(' ')).then(|| name.to_owned())

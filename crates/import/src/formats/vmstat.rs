@@ -20,10 +20,10 @@ pub const FORMAT: Format = Format {
 };
 
 const PERCENT: f64 = SECOND / 100.0;
-/// A page, whose size no capture shows: the diagnosis assumes the same.
+/// Assumed page size, which no capture shows; the diagnosis assumes the same.
 const PAGE: f64 = 4096.0;
 
-/// The kernel counts guests within user, this tool separately.
+/// The kernel counts guests within user; this tool counts them separately.
 const CPU: MetricColumns<CpuMean> = columns![
     "us" => user * PERCENT, "gu" += user * PERCENT, "sy" => system * PERCENT, "id" => idle * PERCENT,
     "wa" => iowait * PERCENT, "st" => steal * PERCENT,
@@ -40,15 +40,15 @@ const MEMORY: MetricColumns<Meminfo> = columns![
 ];
 const IN_MEMORY_UNIT: [&str; 5] = ["si", "so", "free", "buff", "cache"];
 
-/// Every column there has been. `w` in 2.2, `st` since 2.6.11, `gu` since procps 4.0.5.
+/// All columns of all versions: `w` in 2.2, `st` since 2.6.11, `gu` since procps 4.0.5.
 const COLUMNS: &[&str] = &[
     "r", "b", "w", "swpd", "free", "buff", "cache", "inact", "active", "si", "so", "bi", "bo", "in", "cs", "us", "sy",
     "id", "wa", "st", "gu",
 ];
-/// Of these columns, the first 16, 17 or 18 make up a row without header, whose last 4, 5 or 6 add up to 100.
+/// Columns of a row without header: the first 16, 17 or 18 of these, the last 4, 5 or 6 of which add up to 100.
 const HEADERLESS: [&str; 18] =
     ["r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa", "st", "gu"];
-/// The columns before the shares.
+/// Number of columns before the shares.
 const BEFORE_SHARES: usize = 12;
 
 fn headerless(line: &str) -> Option<TableHeader> {
@@ -58,7 +58,7 @@ fn headerless(line: &str) -> Option<TableHeader> {
         let sum = numbers[numbers.len() - last..].iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
         (sum as f64 - 100.0).abs() <= last as f64 / 2.0
     };
-    // Kernels before 2.6 had 16 columns, too, but three shares.
+    // Kernels before 2.6 also had 16 columns, but three shares.
     let certain = is_whole(shares) && (shares > 4 || !is_whole(3));
     certain.then(|| TableHeader::new(&HEADERLESS[..numbers.len()], 0))
 }
@@ -68,13 +68,13 @@ fn starts(lines: &mut Lines<'_>) -> bool {
         || (lines.next_is(is_group_header) && lines.peek(1).is_some_and(is_column_header))
 }
 
-/// `procs -----------memory---------- ---swap-- ...`
+/// Returns true for `procs -----------memory---------- ---swap-- ...`.
 fn is_group_header(line: &str) -> bool {
     let mut words = line.split_whitespace().map(|w| w.trim_matches('-'));
     words.next() == Some("procs") && words.next() == Some("memory")
 }
 
-/// The time zone heads the time stamps of `-t`.
+/// Returns true for the header of the columns. The time zone heads the time stamps of `-t`.
 fn is_column_header(line: &str) -> bool {
     let known: Vec<&str> = line.split_whitespace().take_while(|w| COLUMNS.contains(w)).collect();
     known.len() >= 10 && known[0] == "r" && line.split_whitespace().count() <= known.len() + 1
@@ -86,13 +86,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     let headerless = lines.peek(0).and_then(headerless);
     let zone = lines.peek(0).and_then(|header| Zone::read(header.split_whitespace().last()?)).unwrap_or_default();
-    // The header is repeated once a screen, and nobody pastes a single row below that.
+    // The header is repeated once per screen, and people do not paste a single row below such a header.
     let is_headed = headerless.is_none();
     let header = headerless.unwrap_or_else(|| take_columns(lines));
     let unit = memory_unit(context);
     let mut intervals = ReportIntervals::since_boot().headed(is_headed);
     // procps 4 prints procs_running unchanged, which counts the vmstat process that reads it; older versions subtract one. The
-    // layout does not tell them apart, but r = 0 only occurs with the older ones. Until then, the smaller number is certain.
+    // layout does not distinguish them, but r = 0 only occurs with the older ones. Until then, the smaller number is certain.
     let mut counts_itself = true;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if is_group_header(text) {
@@ -134,7 +134,8 @@ fn take_columns(lines: &mut Lines<'_>) -> TableHeader {
     TableHeader::new(text.split_whitespace().filter(|w| COLUMNS.contains(w)), number)
 }
 
-/// Shares are rounded to a whole percent; a machine that has just booted may have counted nothing yet.
+/// Checks the sum of the CPU shares, which are rounded to whole per cents; a machine that has just booted may have counted
+/// nothing yet.
 fn check_shares(lines: &Lines<'_>, header: &TableHeader, row: TableRow) -> Result<TableRow, Refusal> {
     let sum = CPU.sum(&row) / PERCENT;
     let shares = header.names.iter().filter(|name| CPU.has(name)).count();
@@ -152,7 +153,7 @@ fn time_stamp(row: &TableRow, zone: Zone) -> Option<PrintedTime> {
     Some(PrintedTime { zone, ..PrintedTime::new(Some(date), time) })
 }
 
-/// The unit of memory and swap, from `-S` (vmstat(8)).
+/// Returns the unit of memory and swap, from `-S` (vmstat(8)).
 fn memory_unit(context: &CaptureContext) -> f64 {
     let arguments: Vec<&str> = context.command.iter().flat_map(|c| c.arguments()).collect();
     let after = arguments.iter().position(|a| *a == "-S").and_then(|at| arguments.get(at + 1).copied());

@@ -27,7 +27,7 @@ const DISK: MetricColumns<Disk> = columns![
     "ms 2" => write_time * NS_PER_MS, "cur" => in_flight,
 ];
 
-/// `disk- ------------reads------------ ------------writes----------- -----IO------`
+/// Returns true for `disk- ------------reads------------ ------------writes----------- -----IO------`.
 fn is_title(line: &str) -> bool {
     line.starts_with("disk") && line.contains("-reads-") && line.contains("-writes-") && line.contains("-IO-")
 }
@@ -49,7 +49,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         if text.split_whitespace().count() < COLUMNS.len() / 2 || another_output_starts(lines, FORMAT.name) {
             break;
         }
-        // A device that comes again belongs to the next report, whose time is known only if the interval is.
+        // A repeated device belongs to the next report, whose time is known only if the interval is.
         if seen.contains(&device) {
             let Some(interval) = context.interval() else {
                 run.note("vmstat -d", "unknown interval: only the first report is used", "include the command line");

@@ -29,7 +29,7 @@ const SYSTEM: MetricColumns<System> = columns![
     "interrupts" => interrupts, "CPU context switches" => context_switches, "forks" => forks,
 ];
 
-/// `24684096 K total memory`
+/// Parses `24684096 K total memory`.
 fn entry(line: &str) -> Option<(f64, &str)> {
     let (count, name) = line.trim().split_once(' ')?;
     Some((count.parse::<u64>().ok()? as f64, name.trim()))
@@ -43,7 +43,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let begin = lines.number();
     let mut values: Vec<(String, f64)> = Vec::new();
     while let Some((count, name)) = lines.peek(0).and_then(entry) {
-        // The first line again belongs to the next reading.
+        // A repeated first line belongs to the next reading.
         if !values.is_empty() && is_first(name) {
             break;
         }

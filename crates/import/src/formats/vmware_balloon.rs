@@ -1,4 +1,4 @@
-//! /sys/kernel/debug/vmmemctl: what VMware's hypervisor has taken back of a guest's memory (drivers/misc/vmw_balloon.c:
+//! /sys/kernel/debug/vmmemctl: memory of a guest that VMware's hypervisor has reclaimed (drivers/misc/vmw_balloon.c:
 //! vmballoon_debug_show).
 
 use crate::prelude::*;
@@ -19,14 +19,14 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `current:             3059712 pages`
+/// Parses `current:             3059712 pages`.
 fn pages(line: &str, name: &str) -> Option<u64> {
     let (own, rest) = line.split_once(':')?;
     let count = rest.trim().strip_suffix("pages")?;
     (own.trim() == name).then(|| count.trim().parse().ok())?
 }
 
-/// The lines above the statistics, which say nothing more.
+/// Lines above the statistics, which add nothing.
 const LINES: [&str; 7] = [
     "balloon capabilities",
     "used capabilities",

@@ -1,4 +1,4 @@
-//! iw(8) and iwconfig(8): the signal and the rates of a wireless interface.
+//! iw(8) and iwconfig(8): signal and rates of a wireless interface.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Wireless;
@@ -17,10 +17,11 @@ pub const FORMAT: Format = Format {
 
 const LINKED: &str = "Connected to ";
 const STATION: &str = "Station ";
-/// The interface of lines that do not name it.
+/// Placeholder for the interface of lines that do not name it.
 const UNNAMED: &str = "wlan";
 
-/// `Connected to 02:00:00:00:01:00 (on wlan0)`, `Station 02:00:00:00:01:00 (on wlan0)`, `wlan0     IEEE 802.11  ESSID:"x"`
+/// Returns true for `Connected to 02:00:00:00:01:00 (on wlan0)`, `Station 02:00:00:00:01:00 (on wlan0)`, `wlan0     IEEE 802.11
+/// ESSID:"x"`.
 fn is_start(line: &str) -> bool {
     interface_of(line).is_some()
 }
@@ -34,7 +35,7 @@ fn interface_of(line: &str) -> Option<&str> {
     (is_name && rest.trim_start().starts_with("IEEE 802.11")).then_some(name)
 }
 
-/// A line that grep left: `signal: -78 dBm`, `          Bit Rate=6.5 Mb/s   Tx-Power=31 dBm`.
+/// Returns true for a line that grep left: `signal: -78 dBm`, `Link Quality=32/70  Signal level=-78 dBm`.
 fn lone_signal(lines: &mut Lines<'_>) -> bool {
     lines.next_is(|line| {
         let line = line.trim_start();
@@ -43,19 +44,19 @@ fn lone_signal(lines: &mut Lines<'_>) -> bool {
     })
 }
 
-/// `-78 dBm`, `-78 [-80, -82] dBm`
+/// Parses `-78 dBm`, `-78 [-80, -82] dBm`.
 fn decibels(text: &str) -> Option<f64> {
     let text = text.trim();
     let value = text.split_whitespace().next()?.strip_prefix('-').and_then(number)?;
     text.contains("dBm").then_some(-value)
 }
 
-/// `Link Quality=32/70  Signal level=-78 dBm`
+/// Parses `Link Quality=32/70  Signal level=-78 dBm`.
 fn level(line: &str) -> Option<f64> {
     decibels(line.split_once("Signal level=").or_else(|| line.split_once("Signal level:"))?.1)
 }
 
-/// `6.5 MBit/s MCS 0`, `6.5 Mb/s`, `1 Gb/s`
+/// Parses `6.5 MBit/s MCS 0`, `6.5 Mb/s`, `1 Gb/s`.
 fn rate(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let amount = words.next().and_then(number)?;
@@ -86,14 +87,14 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// Whether a mail program broke the next line off the one before: it is not indented, and a field follows.
+/// Returns true if a mail program broke the next line off the previous one: it is not indented, and a field follows.
 fn is_broken(lines: &mut Lines<'_>) -> bool {
     let is_rest = |text: &str| !text.trim().is_empty() && !is_command(text) && !is_start(text);
     lines.next_is(is_rest)
         && lines.peek(1).is_some_and(|next| next.starts_with([' ', '\t']) && next.contains([':', '=']))
 }
 
-/// Whether a line goes on with the interface above it.
+/// Returns true if a line continues the interface above it.
 fn is_field(text: &str) -> bool {
     text.starts_with([' ', '\t']) && text.contains([':', '=']) || text.starts_with("signal:") || level(text).is_some()
 }
@@ -134,7 +135,7 @@ mod tests {
         (row.interface.name.to_string(), figures)
     }
 
-    /// Written after the sources of iw (link.c, station.c) and wireless-tools (iwconfig.c): here is no radio.
+    /// Written after the sources of iw (link.c, station.c) and wireless-tools (iwconfig.c), since no radio is available here.
     #[test]
     fn signal_and_rates_of_all_three() {
         let link = of(&fixture("layouts/iw-link.txt"));

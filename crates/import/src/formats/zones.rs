@@ -1,4 +1,4 @@
-//! /proc/zoneinfo and /proc/buddyinfo: free pages of each zone, against its watermarks and by the size of free blocks
+//! /proc/zoneinfo and /proc/buddyinfo: free pages of each zone, relative to its watermarks and by the size of free blocks
 //! (proc(5), mm/vmstat.c).
 
 use crate::prelude::*;
@@ -28,12 +28,12 @@ pub const ZONEINFO: Format = Format {
 const WATERMARKS: MetricColumns<Zone> =
     columns!["free" => free, "min" => min, "low" => low, "high" => high, "managed" => managed];
 
-/// How many orders there are (NR_PAGE_ORDERS): by default, and with pages of 16 and 64 KiB on arm64.
+/// Numbers of orders (NR_PAGE_ORDERS): by default, and with pages of 16 and 64 KiB on arm64.
 const ORDERS: [usize; 3] = [11, 12, 14];
-/// The order of a huge page: 2 MiB in pages of 4 KiB.
+/// Order of a huge page: 2 MiB in pages of 4 KiB.
 const HUGE: usize = 9;
 
-/// The key, and what follows it: `Node 0, zone   Normal  19449  28749 ...`.
+/// Returns the key and the fields after it: `Node 0, zone   Normal  19449  28749 ...`.
 fn zone(line: &str) -> Option<(String, Vec<&str>)> {
     let (node, rest) = line.trim_start().strip_prefix("Node ")?.split_once(", zone ")?;
     node.parse::<u32>().ok()?;
@@ -42,12 +42,12 @@ fn zone(line: &str) -> Option<(String, Vec<&str>)> {
     Some((format!("{name} of node {node}"), words.collect()))
 }
 
-/// Whether nothing follows the name of a zone but a heading that was joined to it.
+/// Returns true if the name of a zone is followed by nothing, or by a heading that was joined to it.
 fn is_title(rest: &[&str]) -> bool {
     rest.is_empty() || rest == ["per-node", "stats"]
 }
 
-/// The key, and the number of free blocks of each order.
+/// Returns the key, and the number of free blocks of each order.
 fn buddy_row(line: &str) -> Option<(String, Vec<f64>)> {
     let (key, fields) = zone(line)?;
     let blocks: Option<Vec<f64>> = fields.into_iter().map(number).collect();
@@ -56,7 +56,7 @@ fn buddy_row(line: &str) -> Option<(String, Vec<f64>)> {
 
 fn read_buddyinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
-    // Every zone has the same orders.
+    // All zones have the same orders.
     let mut orders = None;
     let is_damaged = |text: &str| zone(text).is_some_and(|(_, rest)| !rest.is_empty()) && buddy_row(text).is_none();
     let expected = "a zone and the number of free blocks of each order";
@@ -90,7 +90,7 @@ fn read_zoneinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -
         let mut fields: Vec<(String, f64)> = Vec::new();
         let mut last = title.number;
         while let Some(text) = lines.peek(0).filter(|text| zone(text).is_none()) {
-            // A line that was broken does not end the zone.
+            // A broken line does not end the zone.
             if !text.starts_with(' ') {
                 let goes_on = |next: &str| next.starts_with(' ') || zone(next).is_some();
                 if text.trim().is_empty() || is_command(text) || !lines.peek(1).is_some_and(goes_on) {

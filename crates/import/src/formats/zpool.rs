@@ -1,4 +1,5 @@
-//! zpool-status(8) and zpool-list(8) of OpenZFS: the state of each pool, the errors of its devices, and its space (cmd/zpool/zpool_main.c).
+//! zpool-status(8) and zpool-list(8) of OpenZFS: state of each pool, errors of its devices, and its space
+//! (cmd/zpool/zpool_main.c).
 
 use super::mdstat::record_failed;
 use crate::prelude::*;
@@ -31,19 +32,19 @@ pub const LIST: Format = Format {
     ..Format::NEW
 };
 
-/// The most lines above the list of devices, and below it.
+/// Maximum number of lines above the list of devices, and below it.
 const MOST_LINES: usize = 60;
-/// The columns of the list of devices.
+/// Columns of the list of devices.
 const HEADER: [&str; 5] = ["NAME", "STATE", "READ", "WRITE", "CKSUM"];
-/// What groups of devices are called: they have no errors of their own.
+/// Names of groups of devices, which have no errors of their own.
 pub(super) const GROUPS: [&str; 11] =
     ["raidz", "mirror", "draid", "spare", "replacing", "logs", "cache", "special", "dedup", "indirect", "hole"];
 /// All states of a device (zpoolconcepts(7)).
 const STATES: [&str; 8] = ["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "AVAIL", "INUSE"];
-/// The states of a device that is in use, and of a spare one.
+/// States of a device that is in use, and of a spare one.
 const WHOLE: [&str; 3] = ["ONLINE", "AVAIL", "INUSE"];
 
-/// The value of `  pool: tank`
+/// Returns the value of `  pool: tank`.
 fn field<'t>(line: &'t str, name: &str) -> Option<&'t str> {
     line.trim_start().strip_prefix(name)?.strip_prefix(": ").map(str::trim).filter(|value| !value.is_empty())
 }
@@ -92,7 +93,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// What runs, by `scrub in progress since ...`, `scrub repaired 150M in 02:10:20 ...`, `none requested`.
+/// Returns the running action, from `scrub in progress since ...`, `scrub repaired 150M in 02:10:20 ...` or `none requested`.
 fn action(scan: &str) -> Option<&'static str> {
     const ENDED: [&str; 7] = [
         "none requested",
@@ -108,17 +109,16 @@ fn action(scan: &str) -> Option<&'static str> {
     running.or_else(|| ENDED.iter().any(|words| scan.starts_with(words)).then_some("idle"))
 }
 
-/// `26.05%`
+/// Parses `26.05%`.
 fn number_of_percent(word: &str) -> Option<f64> {
     word.strip_suffix('%').and_then(number).map(|percent| percent / 100.0)
 }
 
-/// The devices of a pool.
 #[derive(Default)]
 struct Devices {
     count: u32,
     missing: Vec<String>,
-    /// What the first group is: `raidz2` of `raidz2-0`.
+    /// Level of the first group: `raidz2` of `raidz2-0`.
     level: Option<String>,
 }
 
@@ -151,8 +151,8 @@ fn list(lines: &mut Lines<'_>, run: &mut ToolRun, pool: &str) -> Result<Devices,
     Ok(devices)
 }
 
-/// Whether a row has a name, a state and counts, and no other row behind them. Groups of spares, logs and caches have only a
-/// name, and spares no counts.
+/// Returns true if a row has a name, a state and counts, and no other row after them. Groups of spares, logs and caches have
+/// only a name, and spares have no counts.
 fn is_row(text: &str) -> bool {
     let fields: Vec<&str> = text.split_whitespace().collect();
     match fields[..] {
@@ -166,23 +166,24 @@ fn is_row(text: &str) -> bool {
     }
 }
 
-/// `NAME SIZE ALLOC FREE CKPOINT EXPANDSZ FRAG CAP DEDUP HEALTH ALTROOT`; the fifth to the seventh came later.
+/// Returns true for `NAME SIZE ALLOC FREE CKPOINT EXPANDSZ FRAG CAP DEDUP HEALTH ALTROOT`; the fifth to the seventh column were
+/// added later.
 fn is_list_header(line: &str) -> bool {
     line.starts_with("NAME") && line.contains("ALLOC") && line.split_whitespace().any(|word| word == "CAP")
 }
 
-/// The cell of a column; `None` where there are more or fewer cells than columns, as of a device.
+/// Returns the cell of a column, or `None` if the row has more or fewer cells than columns, like that of a device.
 fn cell<'t>(columns: &[&str], text: &'t str, name: &str) -> Option<&'t str> {
     let at = columns.iter().position(|column| *column == name)?;
     text.split_whitespace().nth(at).filter(|_| text.split_whitespace().count() == columns.len())
 }
 
-/// Groups and devices, with -v, are indented, or groups of logs, caches and spares.
+/// Reads pools. With -v, other rows are indented groups and devices, or groups of logs, caches and spares.
 fn read_list(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(header) = lines.take() else { return Ok(()) };
     let columns: Vec<&str> = header.text.split_whitespace().collect();
     let share = |text: &str, name: &str| cell(&columns, text, name).and_then(number_of_percent);
-    // Groups of logs and the like have no size, nor has a pool that is faulted.
+    // Groups of logs, caches and spares have no size, nor does a faulted pool.
     let is_below = |text: &str| {
         !text.trim().is_empty() && (text.starts_with([' ', '\t']) || text.split_whitespace().nth(1) == Some("-"))
     };

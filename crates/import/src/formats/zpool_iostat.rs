@@ -1,5 +1,5 @@
-//! zpool-iostat(8) of OpenZFS: reads and writes of pools and their devices, and with -l how long they took (cmd/zpool/zpool_main.c). The
-//! first report covers the time since boot, except with -y.
+//! zpool-iostat(8) of OpenZFS: reads and writes of pools and their devices, with -l also their latencies
+//! (cmd/zpool/zpool_main.c). The first report covers the time since boot, except with -y.
 
 use super::zpool::GROUPS;
 use crate::lines::TextLine;
@@ -24,12 +24,13 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `              capacity     operations     bandwidth    total_wait     disk_wait    syncq_wait    asyncq_wait  scrub   trim`
+/// Returns true for `              capacity     operations     bandwidth    total_wait     disk_wait    syncq_wait
+/// asyncq_wait  scrub   trim`.
 fn is_title(line: &str) -> bool {
     line.split_whitespace().take(3).eq(["capacity", "operations", "bandwidth"])
 }
 
-/// `pool        alloc   free   read  write   read  write   read  write   read  write`
+/// Returns true for `pool        alloc   free   read  write   read  write   read  write   read  write`.
 fn is_header(line: &str) -> bool {
     line.split_whitespace().take(7).eq(["pool", "alloc", "free", "read", "write", "read", "write"])
 }
@@ -38,26 +39,26 @@ fn is_rule(line: &str) -> bool {
     line.starts_with("---") && line.bytes().all(|b| b == b'-' || b == b' ')
 }
 
-/// The time above each report with -T d, or -T u in seconds since 1970.
+/// Returns true for the time above each report: with -T d a date, with -T u seconds since 1970.
 fn is_time(line: &str) -> bool {
     let is_number = |text: &str| text.len() == 10 && text.bytes().all(|b| b.is_ascii_digit());
     is_number(line.trim()) || clock::date_line(line).is_some()
 }
 
-/// A time with its unit, or in nanoseconds with -p, in nanoseconds. Nothing waits where there is a dash.
+/// Parses a time with its unit, or without unit in nanoseconds (-p). Returns nanoseconds. A dash means that nothing waited.
 fn wait(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", NS_PER_MS), ("s", SECOND)];
     let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
     unit.map_or_else(|| number(text), |(unit, scale)| Some(number(text.strip_suffix(unit)?)? * scale))
 }
 
-/// What a pool or device did, reads before writes, each second.
+/// Reads and writes of a pool or device per second, reads first.
 struct Row {
     line: u32,
     is_pool: bool,
     operations: [f64; 2],
     bytes: [f64; 2],
-    /// How long the disk took for one, where that was printed.
+    /// Latency of the disk per operation, if printed.
     waits: Option<[f64; 2]>,
 }
 
@@ -67,7 +68,8 @@ impl Row {
         let [name, _, _, cells @ ..] = &fields[..] else { return None };
         let pair = |at: usize| Some([scaled(cells.get(at)?, KIB, 1.0)?, scaled(cells.get(at + 1)?, KIB, 1.0)?]);
         let operations = pair(0)?;
-        // That of the disk, behind that which includes waiting in queues of ZFS. Of no reads there is no time.
+        // The latency of the disk follows the one that includes waiting in queues of ZFS. Without reads, there is no time for
+        // them.
         let time = |direction: usize| match cells.get(6 + direction).copied() {
             Some("-") if operations[direction] < 1.0 => Some(0.0),
             text => wait(text?),
@@ -92,7 +94,7 @@ impl Row {
     }
 }
 
-/// The rows of a report by their names.
+/// Rows of a report by name.
 type Report = BTreeMap<String, Row>;
 
 fn record(report: &Report, interval: ReportInterval, run: &mut ToolRun) {
@@ -116,7 +118,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut report = Report::new();
     let is_frame = |text: &str| is_title(text) || is_header(text) || is_rule(text) || is_time(text);
     let is_own = |text: &str| {
-        // Groups of logs and caches have dashes only.
+        // Groups of logs and caches have only dashes.
         let fields: Vec<&str> = text.split_whitespace().collect();
         let is_row =
             fields.len() >= 7 && fields[1..7].iter().all(|cell| *cell == "-" || scaled(cell, KIB, 1.0).is_some());
@@ -136,11 +138,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             continue;
         }
         let Some((name, row)) = Row::of(&line, has_waits) else { continue };
-        // What they do is that of their devices.
+        // The activity of a group is that of its devices.
         if !row.is_pool && GROUPS.iter().any(|group| name.starts_with(group)) {
             continue;
         }
-        // What comes again belongs to the next report.
+        // A repeated name belongs to the next report.
         if report.contains_key(&name) {
             next(std::mem::take(&mut report), run);
         }

@@ -1,5 +1,5 @@
-//! Compressed files, and archives made by tar (POSIX.1 pax, and GNU tar's long names), are recognized by their first bytes,
-//! whatever their names, and read as streams.
+//! Recognizes compressed files, and archives made by tar (POSIX.1 pax, and GNU tar's long names), by their first bytes,
+//! whatever their names, and reads them as streams.
 //!
 //! The existing crates for tar hold names and extended headers of any length in memory, which a hostile archive can exploit.
 
@@ -23,14 +23,14 @@ const OTHERS: [(&[u8], &str); 4] = [
 const XZ_MEMORY: u32 = 72 * 1024;
 /// Bytes of a header; contents fill whole blocks.
 pub const BLOCK: usize = 512;
-/// The longest name, and the longest extended header that one may stand in.
+/// Maximum length of a name, and of the extended header that may hold one.
 const LONGEST_NAME: u64 = 4096;
 const LONGEST_EXTENDED: u64 = 64 * 1024;
 
-/// A reader of a file's content, decompressed if needed.
+/// Opens a reader of a file's content, and decompresses it if needed.
 ///
 /// # Errors
-/// If it cannot be read, or its compression is not supported.
+/// Fails if it cannot be read, or its compression is not supported.
 pub fn opened<'r>(reader: impl Read + 'r, monitor: &Arc<ReadMonitor>) -> io::Result<Box<dyn BufRead + 'r>> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let head = reader.fill_buf()?;
@@ -48,10 +48,10 @@ pub fn opened<'r>(reader: impl Read + 'r, monitor: &Arc<ReadMonitor>) -> io::Res
     })
 }
 
-/// Whether a tar archive begins here.
+/// Returns true if a tar archive begins here.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Fails if it cannot be read.
 pub fn is_tar(reader: &mut impl BufRead) -> io::Result<bool> {
     let head = reader.fill_buf()?;
     Ok(head.len() >= BLOCK && TarHeader::read(&head[..BLOCK]).is_some())
@@ -84,7 +84,7 @@ impl TarHeader {
     }
 }
 
-/// A size: octal, or, if that is too short, binary with the first bit set (GNU).
+/// Parses a size: octal, or, if that is too short, binary with the first bit set (GNU).
 fn number(field: &[u8]) -> Option<u64> {
     if field.first()? & 0x80 == 0 {
         return octal(field);
@@ -112,7 +112,7 @@ impl<R: Read> Tar<R> {
     /// Advances to the next regular file and returns its path.
     ///
     /// # Errors
-    /// If the archive cannot be read, or is damaged.
+    /// Fails if the archive cannot be read, or is damaged.
     pub fn next_file(&mut self) -> io::Result<Option<String>> {
         let mut long_name = None;
         let mut long_size = None;
@@ -140,7 +140,7 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// The contents of the current file.
+    /// Returns the contents of the current file.
     pub fn contents(&mut self) -> TarContents<'_, R> {
         TarContents(self)
     }
@@ -156,7 +156,7 @@ impl<R: Read> Tar<R> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The next header; `None` at the end of the archive (a block of zeros) or of the file.
+    /// Reads the next header. Returns `None` at the end of the archive (a block of zeros) or of the file.
     fn header(&mut self) -> io::Result<Option<TarHeader>> {
         let mut block = [0; BLOCK];
         let mut filled = 0;
@@ -191,7 +191,7 @@ impl<R: Read> Read for TarContents<'_, R> {
     }
 }
 
-/// `30 path=some/long/name`: a record per line, after its length.
+/// Returns the value of a key from records such as `30 path=some/long/name`: one per line, after its length.
 fn extended<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     text.lines()
         .find_map(|record| record.split_once(' ')?.1.split_once('=').filter(|(name, _)| *name == key))
@@ -216,7 +216,7 @@ mod fuzz {
         files
     }
 
-    /// Blocks of which some are headers with a right checksum.
+    /// Generates blocks, some of which are headers with a correct checksum.
     fn blocks() -> impl Strategy<Value = Vec<u8>> {
         let header = ("[a-z/.]{0,20}", "[0-7]{1,11}", prop::sample::select(b"0L xg5712".to_vec())).prop_map(
             |(name, size, kind)| {

@@ -1,8 +1,8 @@
-//! Which files of a folder or archive are worth reading, by their names.
+//! Decides which files of a folder or archive are worth reading, by their names.
 
 use crate::formats::{FORMATS, is_metadata};
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A log, or the output of a tool.
@@ -21,7 +21,7 @@ pub enum FileKind {
         /// `net/dev`
         path: Vec<String>,
     },
-    /// The part of a binary recording that describes it, to be converted together with the others.
+    /// Part of a binary recording that describes it; converted together with the other parts.
     Recording,
     /// Anything else.
     Other,
@@ -32,10 +32,10 @@ const TEXT: [&str; 5] = [".txt", ".log", ".out", ".json", ".nmon"];
 const PROC_FILES: &str = "stat meminfo vmstat diskstats loadavg uptime interrupts softirqs mdstat schedstat swaps slabinfo \
     zoneinfo buddyinfo cpuinfo version mounts partitions filesystems cmdline";
 const PROC_FOLDERS: [&str; 4] = ["net", "pressure", "scsi", "sys"];
-/// No path of a capture is deeper.
+/// Maximum depth of the path of a capture.
 const DEEPEST: usize = 24;
 
-/// What the file at this path is. Paths that lead outside are not read.
+/// Returns the kind of the file at this path. Paths that lead outside are not read.
 pub fn file_kind(path: &str) -> FileKind {
     let Some(parts) = parts(path) else { return FileKind::Other };
     let Some((name, folders)) = parts.split_last() else { return FileKind::Other };
@@ -57,7 +57,7 @@ pub fn file_kind(path: &str) -> FileKind {
     if is_text || FORMATS.iter().any(|format| format.is_named(name)) { FileKind::Capture } else { FileKind::Other }
 }
 
-/// The parts of a path; `None` if it leads outside.
+/// Splits a path into its parts. Returns `None` if it leads outside.
 fn parts(path: &str) -> Option<Vec<&str>> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let plain = parts.iter().all(|part| *part != ".." && !part.contains('\0'));

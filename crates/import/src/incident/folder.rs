@@ -1,4 +1,4 @@
-//! The files of a folder and its subfolders.
+//! Files of a folder and its subfolders.
 
 use super::monitor::ReadMonitor;
 use std::fs;
@@ -9,15 +9,15 @@ const DEEPEST: usize = 24;
 
 pub struct FolderFile {
     pub path: PathBuf,
-    /// Its path inside the folder.
+    /// Path inside the folder.
     pub inside: String,
 }
 
-/// Every regular file whose path is wanted, sorted by path, and what ended the search early. Links are not followed: they may lead
-/// outside, or in circles.
+/// Returns every regular file whose path is wanted, sorted by path, and the error that ended the search early, if any. Does not
+/// follow links: they may lead outside, or in circles.
 ///
 /// # Errors
-/// If the folder itself cannot be read.
+/// Fails if the folder itself cannot be read.
 pub fn files(
     folder: &Path,
     monitor: &ReadMonitor,
@@ -34,7 +34,7 @@ pub fn files(
 struct FolderWalk<'w> {
     monitor: &'w ReadMonitor,
     wanted: fn(&str) -> bool,
-    /// Whether the folder is /proc or a copy of it, whose folders of processes contain files of the same names.
+    /// Whether the folder is /proc or a copy of it, where the folders of processes contain files with the same names.
     proc: bool,
 }
 

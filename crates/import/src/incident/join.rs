@@ -1,4 +1,4 @@
-//! Copies of /proc beside the output of other tools.
+//! Merges copies of /proc with the output of other tools.
 
 use crate::clock::{DAY, PrintedTime, SECOND, nanoseconds};
 use crate::merge::{BEGIN, Capture};
@@ -12,20 +12,20 @@ use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
-/// A copy of /proc, as the readers of the live kernel read it.
+/// A copy of /proc as parsed by the readers of the live kernel.
 pub struct ProcCopy {
-    /// Its name.
+    /// Name of the copy.
     pub name: String,
-    /// Its contents; without a time ([`Snapshot::boot_ns`] is 0) if it does not hold the machine's uptime.
+    /// Contents of the copy; without a time ([`Snapshot::boot_ns`] is 0) if it lacks the machine's uptime.
     pub snapshot: Snapshot,
-    /// Where its files stand, if they are from texts.
+    /// Locations of its files, if they are from texts.
     pub(crate) locations: Vec<(String, SourceLocation)>,
-    /// When they were printed there.
+    /// Time at which they were printed there.
     pub(crate) at: PrintedTime,
 }
 
-/// Merges captures and copies of /proc. Copies from one machine are the readings of one Window if their times are known, and
-/// side by side otherwise; a single copy, or the readings of one text, complete a single capture.
+/// Merges captures and copies of /proc. Copies from one machine become the readings of one Window if their times are known, and
+/// stay side by side otherwise; a single copy, or the readings of one text, complete a single capture.
 pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Capture> {
     place(&mut copies);
     let mut machines: BTreeMap<String, Vec<ProcCopy>> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
         let is_one = hosts.iter().filter(|other| **other == host).count() == 1;
         let host = Some(host).filter(|host| !host.is_empty());
         let completes = readings.len() == 1 || readings.iter().all(|copy| !copy.locations.is_empty());
-        // Of several machines, a capture and the files need to say that they are of the same.
+        // With several machines, a capture and the files must both name the same one.
         let is_own = |capture: &&mut Capture| {
             let is_known = is_single || capture.host.is_some() && host.is_some();
             is_known && !Host::names_differ(capture.host.as_deref(), host.as_deref())
@@ -59,7 +59,7 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
     captures.into_iter().map(without_impossible_values).collect()
 }
 
-/// Values that cannot be are unknown, and noted.
+/// Marks impossible values as unknown, and notes them.
 fn without_impossible_values(capture: Capture) -> Capture {
     let (window, found) = capture.window.without_impossible_values();
     let report = |ImpossibleValue { of, why }: ImpossibleValue| {
@@ -76,11 +76,11 @@ fn without_impossible_values(capture: Capture) -> Capture {
     Capture { window, ..capture }
 }
 
-/// Copies that were printed over more seconds than this are of different occasions.
+/// Maximum number of seconds between copies that were printed on one occasion.
 const LONGEST: f64 = 7.0 * DAY;
 
-/// Puts the copies of one text on one clock, if they were printed one after the other at known times. Another text may come from another
-/// machine.
+/// Puts the copies of one text on one clock, if they were printed one after the other at known times. Copies of several texts may
+/// come from different machines.
 fn place(copies: &mut [ProcCopy]) {
     let times: Vec<f64> = copies.iter().filter_map(|copy| copy.at.since(copies.first()?.at)).collect();
     let texts: BTreeSet<&str> =
@@ -96,7 +96,7 @@ fn place(copies: &mut [ProcCopy]) {
     }
 }
 
-/// Separates copies whose times are not known, in their order.
+/// Separates the copies without a known time, in their order.
 fn by_time(host: String, copies: Vec<ProcCopy>) -> Vec<(String, Vec<ProcCopy>)> {
     let (timed, untimed): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| copy.snapshot.boot_ns > 0);
     let timed = Some((host.clone(), timed)).filter(|(_, readings)| !readings.is_empty());
@@ -117,7 +117,8 @@ fn window(host: Option<String>, mut readings: Vec<ProcCopy>) -> Capture {
     Capture { files, host, window: Window::new(readings).with_origins(origins).with_totals(totals) }
 }
 
-/// Adds the families that a capture lacks: of the last copy to its newest reading, of those before it as readings of their own.
+/// Adds the families that a capture lacks: those of the last copy to its newest reading, those of earlier copies as separate
+/// readings.
 fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
     let mut totals = capture.window.totals().clone();
     let mut origins = capture.window.origins().clone();
@@ -130,7 +131,7 @@ fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
         return;
     };
     let known: Vec<Snapshot> = readings.iter().chain([&newest]).cloned().collect();
-    // The clock of the capture begins later by what the copies begin before it.
+    // The capture's clock begins later by the time that the copies cover before it.
     let first = copies.first().map_or(last, |copy| copy.snapshot.boot_ns);
     let shift = (BEGIN + (last - first)).saturating_sub(newest.boot_ns);
     newest.boot_ns += shift;
@@ -168,8 +169,8 @@ fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
     capture.files.dedup();
 }
 
-/// Merges the rows of a control group that is both in the capture and in the copies, so that it has one row at a time. Several copies
-/// provide rates, so theirs stay and take the capture's gauges; a single copy only completes the capture's row.
+/// Merges the rows of a control group that is both in the capture and in the copies, so that it has one row at a time. Several
+/// copies provide rates, so their rows stay and take the capture's gauges; a single copy only completes the capture's row.
 fn join_groups(readings: &mut [Snapshot], copies: &mut [ProcCopy]) {
     let (is_several, Some(last)) = (copies.len() > 1, copies.last_mut()) else { return };
     let groups = &mut last.snapshot.cgroup.group;
@@ -192,7 +193,8 @@ fn join_groups(readings: &mut [Snapshot], copies: &mut [ProcCopy]) {
     }
 }
 
-/// Records where the files of each row stand: those that its family is read from and that name it, or else all of the former.
+/// Records the locations of the files behind each row: those files of its family whose path names it, or else all files of the
+/// family.
 fn locate(snapshot: &mut Snapshot, locations: &[(String, SourceLocation)], origins: &mut Origins) {
     if !locations.is_empty() {
         snapshot.each_family(&mut Locate { locations, origins });
@@ -224,20 +226,20 @@ impl EachFamily for Locate<'_> {
     }
 }
 
-/// Whether a path begins as a pattern does: `sys/block/*/queue`.
+/// Returns true if a path begins like a pattern: `sys/block/*/queue`.
 fn is_below(path: &str, pattern: &str) -> bool {
     let mut parts = path.split('/');
     pattern.split('/').all(|part| {
         let own = parts.next().unwrap_or_default();
         match part.split_once('*') {
-            // The clock of a CPU is also found under its policy.
+            // The clock of a CPU is also listed under its policy.
             Some((begin, _)) => !own.is_empty() && (own.starts_with(begin) || begin == "cpu"),
             None => own == part || own.starts_with("policy"),
         }
     })
 }
 
-/// Locations in one file that follow one another are one.
+/// Merges locations in one file that follow one another.
 fn in_a_row<'l>(all: impl Iterator<Item = &'l SourceLocation>) -> Vec<SourceLocation> {
     let mut sorted: Vec<&SourceLocation> = all.collect();
     sorted.sort();
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(names(&join(log(), vec![copy(0, "")])), ["x"]);
     }
 
-    /// A copy, printed at this time of day, of the control group `/app.slice` with as many events.
+    /// Creates a copy, printed at this time of day, of the control group `/app.slice` with this many events.
     fn printed(at: f64, events: u64) -> ProcCopy {
         let mut snapshot = Snapshot::default();
         snapshot.cgroup.group.push(Group { high_events: events.into(), ..Group::new("/app.slice".into()) });

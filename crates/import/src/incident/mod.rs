@@ -1,5 +1,5 @@
-//! Files, folders and archives of one incident. Of a folder or archive the relevant files are read, and copies of /proc
-//! and /sys are staged for the readers of the live kernel.
+//! Files, folders and archives of one incident. The relevant files of a folder or archive are read, and copies of /proc and
+//! /sys are staged for the readers of the live kernel.
 //!
 //! An archive may be hostile. Only relevant files are unpacked, under generated names and within limits; links, devices
 //! and paths that lead outside are skipped.
@@ -35,12 +35,12 @@ use std::path::Path;
 use std::sync::Arc;
 use whyslow_model::value::Name;
 
-/// How much of a file is read at a time.
+/// Number of bytes read from a file at a time.
 const BUFFER: usize = 256 * 1024;
-/// What to do where a folder or archive was not read to its end.
+/// Remedy if a folder or archive was not read to its end.
 const GIVE_FILES: &str = "give the files of it that matter";
 
-/// The input of one incident.
+/// Input of one incident.
 pub struct Incident {
     captures: Captures,
     staging: StagingArea,
@@ -49,18 +49,18 @@ pub struct Incident {
     skipped: Vec<Refusal>,
 }
 
-/// What an incident contains.
+/// Contents of an incident.
 pub struct IncidentContents {
     /// The output of other tools.
     pub captures: Vec<Capture>,
     /// Copies of /proc and /sys.
     pub trees: ProcTrees,
-    /// Files that were named, in which nothing was recognized, and why.
+    /// Files given by the user in which nothing was recognized, and why.
     pub skipped: Vec<Refusal>,
 }
 
 impl Incident {
-    /// Without input yet. Uncertain input is skipped; if `strict`, only in folders and archives.
+    /// Creates an incident without input. Uncertain input is skipped; if `strict`, only in folders and archives.
     pub fn new(strict: bool, monitor: Arc<ReadMonitor>) -> Self {
         Self { captures: Captures::default(), staging: StagingArea::default(), monitor, strict, skipped: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl Incident {
     /// Adds a file: a capture, compressed or not, or an archive of many. One that cannot be read is skipped.
     ///
     /// # Errors
-    /// If the reading was interrupted; if strict, also if the file cannot be read or its meaning is uncertain.
+    /// Fails if the reading was interrupted; if strict, also if the file cannot be read or its meaning is uncertain.
     pub fn add(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
         let reader = MonitoredReader::new(reader, Arc::clone(&self.monitor));
         let opened = archive::opened(reader, &self.monitor);
@@ -87,7 +87,7 @@ impl Incident {
     /// Skips a file or folder that cannot be read, and reads the others.
     ///
     /// # Errors
-    /// If strict, or if the reading was interrupted.
+    /// Fails if strict, or if the reading was interrupted.
     pub fn skip(&mut self, name: &str, why: &io::Error) -> Result<(), Refusal> {
         let refusal = unreadable(name, why);
         if self.strict {
@@ -102,7 +102,7 @@ impl Incident {
     /// Notes that a part of a folder or archive was not read.
     ///
     /// # Errors
-    /// If strict and a limit was reached, or if the reading was interrupted.
+    /// Fails if strict and a limit was reached, or if the reading was interrupted.
     fn skip_part(&mut self, name: &str, part: &str, why: &io::Error, remedy: &str) -> Result<(), Refusal> {
         if self.strict && monitor::is_over_limit(why) {
             return Err(unreadable(name, why));
@@ -116,7 +116,7 @@ impl Incident {
     /// Adds the files of a folder.
     ///
     /// # Errors
-    /// If the reading was interrupted; if strict, also if the folder cannot be read.
+    /// Fails if the reading was interrupted; if strict, also if the folder cannot be read.
     pub fn add_folder(&mut self, path: &Path) -> Result<(), Refusal> {
         let shown = path.display().to_string();
         let shown = shown.trim_end_matches('/');
@@ -132,7 +132,7 @@ impl Incident {
             if let Err(e) = self.monitor.stopped() {
                 return self.skip_part(shown, "the rest of the folder", &e, GIVE_FILES);
             }
-            // It may have been replaced by a pipe meanwhile, or behave like one: /proc/kmsg.
+            // The file may have been replaced by a pipe meanwhile, or behave like one: /proc/kmsg.
             let opened =
                 OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&file.path);
             let Ok(opened) = opened else { continue };
@@ -149,7 +149,7 @@ impl Incident {
         Ok(())
     }
 
-    /// Adds a binary recording, as far as its tool is installed and can read it.
+    /// Adds a binary recording, if its tool is installed and can read it.
     fn recording(&mut self, name: &str, path: &Path, mut file: File) -> Result<(), Refusal> {
         match converted(path, &mut file, &self.monitor) {
             Ok(Some(reader)) => self.captured(name.to_owned(), reader),
@@ -158,7 +158,7 @@ impl Incident {
         }
     }
 
-    /// Reads an archive; if it is damaged or truncated, up to that point.
+    /// Reads an archive; if it is damaged or truncated, only up to that point.
     fn archive(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
         let mut tar = archive::Tar::new(reader);
         let ends = loop {
@@ -211,19 +211,19 @@ impl Incident {
         }
     }
 
-    /// Adds one file among many: what cannot be read of it is skipped.
+    /// Adds one file among many. Skips what cannot be read of it.
     fn captured(&mut self, name: String, reader: impl Read) -> Result<(), Refusal> {
         let reader = match archive::opened(reader, &self.monitor) {
             Ok(reader) => reader,
             Err(e) => return self.skip_part(&name, "the file", &e, "unpack it by hand"),
         };
         read_file(Input { name: name.clone(), reader: Box::new(reader) }, false, &mut self.captures)?;
-        // A limit reached in this file ends the others, too.
+        // A limit reached in this file also ends the reading of the others.
         let within = self.monitor.stopped().and_then(|()| self.monitor.unpack(0));
         within.or_else(|e| self.skip_part(&name, "the rest of the file", &e, GIVE_FILES))
     }
 
-    /// Writes files of /proc and /sys that stand in texts where those of archives are.
+    /// Stages files of /proc and /sys from texts, next to those from archives.
     fn stage(&mut self, sets: KernelFileSets) -> Result<(), Refusal> {
         let beside_copies = self.staging.has_trees();
         for (name, set) in sets.named() {
@@ -243,10 +243,10 @@ impl Incident {
         Ok(())
     }
 
-    /// Merges everything.
+    /// Merges all input.
     ///
     /// # Errors
-    /// If nothing was recognized at all.
+    /// Fails if nothing was recognized at all.
     pub fn done(mut self) -> Result<IncidentContents, Refusal> {
         for (name, path) in self.staging.settle() {
             if let Ok(file) = std::fs::File::open(path) {
@@ -257,7 +257,7 @@ impl Incident {
         self.stage(sets)?;
         let trees = self.staging.trees();
         let captures = match self.captures.finish() {
-            // Beside a copy of /proc, unrecognized files do not matter.
+            // With a copy of /proc, unrecognized files do not matter.
             Err(_) if !trees.is_empty() => Vec::new(),
             captures => captures?,
         };

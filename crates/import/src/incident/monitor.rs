@@ -1,18 +1,18 @@
-//! Progress of the reading, interruption, and limits for all files of an incident together.
+//! Progress, interruption and limits of the reading, for all files of an incident together.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The most bytes of decompressed files and archives, which may be a thousand times the compressed size.
+/// Maximum decompressed bytes of files and archives, which may be a thousand times the compressed size.
 const MOST_UNPACKED: u64 = 8 << 30;
-/// The most files and folders in archives and folders.
+/// Maximum number of files and folders in archives and folders.
 const MOST_MEMBERS: u64 = 1 << 20;
-/// The most CPU time. Logs are read at 100 MB per second and more.
+/// Maximum CPU time. Logs are read at 100 MB per second and more.
 const MOST_CPU_NS: u64 = 600_000_000_000;
 
-/// Shared between the reader and the thread that shows its progress.
+/// State shared between the reader and the thread that shows its progress.
 #[derive(Debug)]
 pub struct ReadMonitor {
     /// Bytes read so far.
@@ -45,7 +45,7 @@ impl Default for ReadMonitor {
     }
 }
 
-/// A limit was reached. This is not an error of the file, whose rest must not simply be skipped.
+/// Error that reports a reached limit. The fault is not in the file, whose rest must not simply be skipped.
 #[derive(Debug)]
 pub(crate) struct OverLimit(String);
 
@@ -57,12 +57,12 @@ impl fmt::Display for OverLimit {
 
 impl std::error::Error for OverLimit {}
 
-/// An error that names the limit that was reached.
+/// Creates an error that names the limit that was reached.
 pub(crate) fn over_limit(what: impl Into<String>) -> io::Error {
     io::Error::other(OverLimit(what.into()))
 }
 
-/// Whether an error is such a limit.
+/// Returns true if an error reports a reached limit.
 pub(crate) fn is_over_limit(e: &io::Error) -> bool {
     e.get_ref().is_some_and(|inner| inner.is::<OverLimit>())
 }
@@ -79,13 +79,13 @@ impl ReadMonitor {
     }
 
     /// # Errors
-    /// If the reading was interrupted.
+    /// Fails if the reading was interrupted.
     pub(crate) fn interrupted(&self) -> io::Result<()> {
         if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("interrupted")) } else { Ok(()) }
     }
 
     /// # Errors
-    /// If the reading was interrupted, or has used too much CPU time.
+    /// Fails if the reading was interrupted, or has used too much CPU time.
     pub(crate) fn stopped(&self) -> io::Result<()> {
         self.interrupted()?;
         if cpu_ns() > self.limits.cpu_ns {
@@ -98,7 +98,7 @@ impl ReadMonitor {
     }
 
     /// # Errors
-    /// If there are too many.
+    /// Fails if too many bytes were unpacked.
     pub(crate) fn unpack(&self, bytes: u64) -> io::Result<()> {
         let all = self.unpacked.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if all > self.limits.unpacked {
@@ -113,7 +113,7 @@ impl ReadMonitor {
     /// Counts a file of an archive or folder.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many.
     pub(crate) fn member(&self) -> io::Result<()> {
         if self.members.fetch_add(1, Ordering::Relaxed) >= self.limits.members {
             let most = self.limits.members;
@@ -123,7 +123,7 @@ impl ReadMonitor {
     }
 }
 
-/// The CPU time of this process (clock_gettime(2)).
+/// Returns the CPU time of this process (clock_gettime(2)).
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes a timespec, which outlives it.

@@ -11,15 +11,15 @@ use tempfile::TempDir;
 use whyslow_model::origin::SourceLocation;
 use whyslow_model::snapshot::Snapshot;
 
-/// No file of /proc that is read is larger.
+/// Maximum size of a copied file: no file of /proc that is read is larger.
 const LARGEST: u64 = 4 << 20;
-/// The most bytes of all copies.
+/// Maximum number of bytes in all copies.
 const MOST_BYTES: u64 = 128 << 20;
-/// The most files and folders of all copies.
+/// Maximum number of files and folders in all copies.
 const MOST_INODES: usize = 20_000;
-/// The folder for files that may be from /proc.
+/// Folder for files that may be from /proc.
 const ASIDE: &str = "aside";
-/// A folder with both of these is a copy of /proc.
+/// Files that identify a folder as a copy of /proc, if it has both.
 const SIGNS: [&str; 2] = ["stat", "meminfo"];
 
 fn too_many() -> io::Error {
@@ -33,11 +33,11 @@ fn is_tree(root: &Path) -> bool {
 #[derive(Default)]
 pub struct StagingArea {
     folder: Option<TempDir>,
-    /// The trees by the names that users know, with their positions in the order in which they were found.
+    /// Trees by the names that users know, with their positions in the order in which they were found.
     roots: BTreeMap<String, (usize, PathBuf)>,
-    /// Where the files of a tree stand in texts.
+    /// Locations in texts of the files of each tree.
     locations: HashMap<String, Vec<(String, SourceLocation)>>,
-    /// When the files of a tree were printed.
+    /// Time at which the files of each tree were printed.
     times: HashMap<String, PrintedTime>,
     bytes: u64,
     inodes: usize,
@@ -50,20 +50,20 @@ pub struct ProcTree {
     pub name: String,
     /// The folder that stands for `/`.
     pub path: PathBuf,
-    /// Where its files stand, if it was put together from texts.
+    /// Locations of its files, if it was assembled from texts.
     locations: Vec<(String, SourceLocation)>,
-    /// When they were printed there.
+    /// Time at which they were printed there.
     at: PrintedTime,
 }
 
 impl ProcTree {
-    /// Its contents, as they were read.
+    /// Returns a copy of /proc with the contents that were read from this tree.
     pub fn copy(&self, snapshot: Snapshot) -> ProcCopy {
         ProcCopy { name: self.name.clone(), snapshot, locations: self.locations.clone(), at: self.at }
     }
 }
 
-/// The copies, which are removed when this is dropped.
+/// Copies of /proc and /sys, removed on drop.
 pub struct ProcTrees {
     trees: Vec<ProcTree>,
     _folder: Option<TempDir>,
@@ -75,19 +75,19 @@ impl ProcTrees {
         self.trees.iter()
     }
 
-    /// Whether there are no copies.
+    /// Returns true if there are no copies.
     pub fn is_empty(&self) -> bool {
         self.trees.is_empty()
     }
 }
 
 impl StagingArea {
-    /// Records where a file of a tree stands.
+    /// Records the location of a file of a tree.
     pub fn locate(&mut self, name: &str, path: String, location: SourceLocation) {
         self.locations.entry(name.to_owned()).or_default().push((path, location));
     }
 
-    /// Records when the files of a tree were printed.
+    /// Records the time at which the files of a tree were printed.
     pub fn put_time(&mut self, name: &str, at: PrintedTime) {
         self.times.insert(name.to_owned(), at);
     }
@@ -95,7 +95,7 @@ impl StagingArea {
     /// Sets aside a file that is from /proc if its folder is a copy of /proc.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// Fails like [`put`](Self::put).
     pub fn put_aside(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
         let aside: Vec<String> = [ASIDE.to_owned()].into_iter().chain(path.iter().cloned()).collect();
         self.put(container, root, &aside, reader)
@@ -104,7 +104,7 @@ impl StagingArea {
     /// Copies a file of /proc or /sys into its tree.
     ///
     /// # Errors
-    /// If a limit is reached, or it cannot be read.
+    /// Fails if a limit is reached, or it cannot be read.
     pub fn put(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
         if self.bytes >= MOST_BYTES {
             return Err(over_limit(format!(
@@ -129,7 +129,7 @@ impl StagingArea {
         Ok(())
     }
 
-    /// Creates a folder and those above it, all of which count.
+    /// Creates a folder and its parents, each of which counts towards the limit.
     fn make(&mut self, folder: &Path) -> io::Result<()> {
         if self.inodes >= MOST_INODES {
             return Err(too_many());
@@ -157,7 +157,7 @@ impl StagingArea {
         Ok(self.roots.entry(name).or_insert_with(next).1.clone())
     }
 
-    /// Decides about files that were set aside: copies of /proc become trees, other files are returned with their names.
+    /// Decides what the files set aside are: copies of /proc become trees, other files are returned with their names.
     pub fn settle(&mut self) -> Vec<(String, PathBuf)> {
         let mut captures = Vec::new();
         for (name, (_, root)) in &self.roots {
@@ -173,12 +173,12 @@ impl StagingArea {
         captures
     }
 
-    /// Whether there are copies, of those that are decided about.
+    /// Returns true if there are copies, not counting files that are still set aside.
     pub fn has_trees(&self) -> bool {
         self.roots.values().any(|(_, root)| is_tree(root))
     }
 
-    /// The copies in the order in which they were found.
+    /// Returns the copies in the order in which they were found.
     pub fn trees(self) -> ProcTrees {
         let mut roots: Vec<_> = self.roots.into_iter().filter(|(_, (_, root))| is_tree(root)).collect();
         roots.sort_by_key(|(_, (number, _))| *number);

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use whyslow_model::catalogue::System;
 
-/// A member of an archive: its path, the kind of entry, its contents.
+/// Member of an archive: its path, the kind of entry, its contents.
 type ArchiveMember<'m> = (&'m str, u8, &'m [u8]);
 
 fn tar_of(members: &[ArchiveMember<'_>]) -> Vec<u8> {
@@ -242,7 +242,7 @@ fn little(unpacked: u64, members: u64) -> Arc<ReadMonitor> {
     Arc::new(ReadMonitor::within(monitor::ReadLimits { unpacked, members, cpu_ns: u64::MAX }))
 }
 
-/// Reads some bytes as `x`, within limits; what it says where that fails.
+/// Reads bytes as `x` within limits. Returns the error message if that fails.
 fn fails(bytes: &[u8], monitor: &Arc<ReadMonitor>) -> String {
     let mut incident = Incident::new(true, Arc::clone(monitor));
     let read = incident.add("x", bytes).and_then(|()| incident.done().map(|_| ()));

@@ -1,4 +1,4 @@
-//! Messages that a mail program broke into several lines.
+//! Joins messages that a mail program broke into several lines.
 
 use super::prefix::LogPrefix;
 use super::thinned_log::{may_matter, spans};
@@ -6,9 +6,9 @@ use crate::lines::Lines;
 use crate::wrap::Wrap;
 use whyslow_model::kernel_log::LOG_PATTERNS;
 
-/// What the next lines of a log show of the limit at which they were broken.
+/// Estimates from the next lines of a log the limit at which they were broken.
 pub fn wrap_of(lines: &mut Lines<'_>) -> Wrap {
-    /// How many lines are looked at before the first one is read.
+    /// Number of lines to look at before the first one is read.
     const AHEAD: usize = 30;
     let mut wrap = Wrap::default();
     let mut prefixed = false;
@@ -23,7 +23,8 @@ pub fn wrap_of(lines: &mut Lines<'_>) -> Wrap {
     wrap
 }
 
-/// Whether two lines without prefix are one message: together they contain words of a message that neither has alone.
+/// Returns true if two lines without prefix are one message: together they contain words of a message that neither contains
+/// alone.
 pub fn completes(text: &str, next: &str) -> bool {
     let next = next.trim();
     if spans(text, next) {

@@ -1,42 +1,42 @@
-//! The logs of several machines in one text: a log server writes the lines of many into one file.
+//! Logs of several machines in one text: a log server writes the lines of many machines into one file.
 
 use super::thinned_log::ThinnedLog;
 use crate::tool_run::ToolRun;
 use whyslow_model::value::Name;
 
-/// The most machines whose logs are read.
+/// Maximum number of machines whose logs are read.
 const MOST_HOSTS: usize = 50;
-/// Names that a machine logs before it knows its own.
+/// Names that a machine logs before it knows its own name.
 const NAMELESS: [&str; 4] = ["localhost", "localhost.localdomain", "(none)", "-"];
 
-/// One log for each machine. Lines that name no machine are of the one before.
+/// One log for each machine. Lines that name no machine belong to the previous one.
 pub struct HostLogs {
-    /// What their runs have in common.
+    /// Template for the runs, with their common values.
     like: ToolRun,
-    /// Behind those of [`MOST_HOSTS`], one without a name takes the lines that are left out.
+    /// The logs. After those of [`MOST_HOSTS`], a log without a name takes the lines that are left out.
     all: Vec<(Option<Name>, ThinnedLog)>,
     current: usize,
-    /// Lines that name machines above the limit.
+    /// Number of lines that name machines above the limit.
     left_out: u64,
 }
 
 impl HostLogs {
-    /// No lines yet; the run is of the first machine.
+    /// Creates an empty set of logs; the run is that of the first machine.
     pub fn new(run: ToolRun) -> Self {
         let like = run.beside(run.line);
         Self { like, all: vec![(None, ThinnedLog::new(run))], current: 0, left_out: 0 }
     }
 
-    /// Goes on with the log of the machine that a line names.
+    /// Switches to the log of the machine that a line names.
     pub fn choose(&mut self, host: Option<&str>, line: u32) {
         let Some(host) = host.filter(|host| !NAMELESS.contains(host)) else { return };
         let is_it = |at: &usize| self.all[*at].0.as_ref().is_some_and(|known| is_same(known, host));
-        // Most lines are of the machine of the line before.
+        // Most lines are from the same machine as the previous line.
         let known = std::iter::once(self.current).chain(0..self.all.len()).find(is_it);
         self.current = known.unwrap_or_else(|| self.add(host, line));
     }
 
-    /// Adds a machine. Returns the position of its log, which is that of all others above the limit.
+    /// Adds a machine. Returns the position of its log; machines above the limit share one.
     fn add(&mut self, host: &str, line: u32) -> usize {
         if self.all[0].0.is_none() {
             self.all[0].0 = Some(host.into());
@@ -50,22 +50,22 @@ impl HostLogs {
         self.all.len() - 1
     }
 
-    /// The position of the log that the last line was of.
+    /// Returns the position of the log of the last line.
     pub fn position(&self) -> usize {
         self.current
     }
 
-    /// The log at a position.
+    /// Returns the log at a position.
     pub fn at(&mut self, position: usize) -> &mut ThinnedLog {
         &mut self.all[position].1
     }
 
-    /// The log that the last line was of.
+    /// Returns the log of the last line.
     pub fn current(&mut self) -> &mut ThinnedLog {
         self.at(self.current)
     }
 
-    /// The run of each machine, the first one first.
+    /// Returns the run of each machine, starting with the first.
     pub fn finish(mut self) -> Vec<ToolRun> {
         let left_out = self.left_out;
         self.all.truncate(MOST_HOSTS);
@@ -83,7 +83,7 @@ impl HostLogs {
     }
 }
 
-/// Whether two names are of one machine: with or without its domain.
+/// Returns true if two names are of one machine, with or without its domain.
 fn is_same(a: &str, b: &str) -> bool {
     let is_longer = |long: &str, short: &str| {
         long.len() > short.len()

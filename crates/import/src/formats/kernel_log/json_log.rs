@@ -1,4 +1,5 @@
-//! Kernel logs as JSON: `journalctl -o json`, an entry a line; `journalctl -o json-pretty` and `dmesg -J`, a field a line.
+//! Kernel logs as JSON: `journalctl -o json`, one entry per line; `journalctl -o json-pretty` and `dmesg -J`, one field per
+//! line.
 
 use super::host_logs::HostLogs;
 use super::log_time::LogTime;
@@ -7,7 +8,7 @@ use crate::lines::Lines;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// How many lines the first field may be from the start.
+/// Maximum number of lines before the first field.
 const AHEAD: usize = 4;
 /// Fields that only a log has.
 const FIELDS: [&str; 4] = ["\"dmesg\"", "\"MESSAGE\"", "\"__CURSOR\"", "\"__REALTIME_TIMESTAMP\""];
@@ -47,7 +48,7 @@ pub fn read(lines: &mut Lines<'_>, logs: &mut HostLogs) {
     open.record(lines, logs);
 }
 
-/// The fields of an entry that are used.
+/// Fields of an entry that are used.
 #[derive(Debug, Default, PartialEq)]
 struct JsonEntry {
     text: Option<String>,
@@ -59,7 +60,7 @@ struct JsonEntry {
 }
 
 impl JsonEntry {
-    /// An entry on one line.
+    /// Parses an entry on one line.
     fn of(text: &str) -> Self {
         let mut fields = Self::default();
         if let Ok(Value::Object(object)) = serde_json::from_str(text) {
@@ -68,7 +69,7 @@ impl JsonEntry {
         fields
     }
 
-    /// `"MESSAGE" : "text",`
+    /// Parses a field on a line: `"MESSAGE" : "text",`
     fn field(&mut self, line: &str) {
         let Some((name, value)) = line.trim_start_matches('"').split_once('"') else { return };
         let value = value.trim_start().trim_start_matches(':').trim().trim_end_matches(',');
@@ -115,12 +116,12 @@ fn is_from_kernel(text: &str) -> bool {
     text.contains("\"_TRANSPORT\":\"kernel\"") || !text.contains("\"SYSLOG_IDENTIFIER\"")
 }
 
-/// The machine that logged an entry.
+/// Returns the machine that logged an entry.
 fn host(text: &str) -> Option<&str> {
     text.split_once("\"_HOSTNAME\":\"")?.1.split('"').next()
 }
 
-/// An entry's microseconds since 1970.
+/// Returns an entry's microseconds since 1970.
 fn micros(text: &str) -> Option<&str> {
     let rest = text.split_once("\"__REALTIME_TIMESTAMP\":\"")?.1;
     rest.split('"').next().filter(|us| !us.is_empty() && us.bytes().all(|b| b.is_ascii_digit()))
@@ -130,7 +131,7 @@ fn seconds(value: &Value) -> Option<f64> {
     value.as_f64().filter(|s| (0.0..1e10).contains(s))
 }
 
-/// A text; if it is not UTF-8, the journal writes its bytes.
+/// Returns a text; the journal writes text that is not UTF-8 as bytes.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

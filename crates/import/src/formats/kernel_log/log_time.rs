@@ -1,13 +1,13 @@
-//! The times of log lines in seconds, to tell how long something lasted.
+//! Times of log lines in seconds, to measure durations.
 
 use crate::clock::{self, DAY, PrintedTime};
 use jiff::civil::Date;
 
-/// Stands for the year that a log does not print: a leap year, so that it has every day.
+/// Year to assume if a log does not print it: a leap year, so that it has every day.
 const ANY_YEAR: i16 = 2000;
 const YEAR: f64 = 366.0 * DAY;
 
-/// When a line was logged.
+/// Time at which a line was logged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogTime<'l> {
     /// The time as printed.
@@ -16,15 +16,15 @@ pub struct LogTime<'l> {
 }
 
 impl LogTime<'_> {
-    /// Seconds on a clock that all lines of the file share: since 1970, in an unknown year, or since boot.
+    /// Returns the seconds on a clock that all lines of the file share: since 1970, in an unknown year, or since boot.
     pub fn seconds(self) -> Option<f64> {
         self.printed.and_then(of_printed).or_else(|| self.since_boot_ns.map(|ns| ns as f64 / 1e9))
     }
 }
 
-/// `Dec 20 10:33:23`, `Sat Jun  1 12:00:00 2024`, `2024-06-01T12:00:00,123456+02:00`, `Sat 2024-06-01 12:00:00 CEST`,
-/// `1717236000.123456`, and the journal's microseconds `1717236000123456`. Where a zone is known, the time is UTC: a log goes on
-/// when daylight saving time ends.
+/// Parses `Dec 20 10:33:23`, `Sat Jun  1 12:00:00 2024`, `2024-06-01T12:00:00,123456+02:00`, `Sat 2024-06-01 12:00:00 CEST`,
+/// `1717236000.123456`, and the journal's microseconds `1717236000123456`. If the zone is known, the time is UTC: a log
+/// continues when daylight saving time ends.
 fn of_printed(text: &str) -> Option<f64> {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse::<f64>().ok().map(|us| us / 1e6);
@@ -49,7 +49,7 @@ fn of_any_year(month: &str, day: &str, time: &str) -> Option<f64> {
     PrintedTime::new(Some(date), time).since_1970()
 }
 
-/// The time that a log covers.
+/// Time covered by a log.
 #[derive(Debug, Default)]
 pub struct LogSpan {
     first: Option<f64>,
@@ -58,7 +58,7 @@ pub struct LogSpan {
 }
 
 impl LogSpan {
-    /// Adds the time of the next line. It is parsed only at the end: a log of a gigabyte has ten million lines.
+    /// Adds the time of the next line. Parses it only at the end: a log of a gigabyte has ten million lines.
     pub fn add(&mut self, when: LogTime<'_>) {
         if when.printed.is_none() && when.since_boot_ns.is_none() {
             return;
@@ -73,7 +73,7 @@ impl LogSpan {
         }
     }
 
-    /// Seconds from the first line to the last. Without printed years, one may have ended in between.
+    /// Returns the seconds from the first line to the last. Without printed years, a year may have ended in between.
     pub fn seconds(&self) -> Option<f64> {
         let last = LogTime { printed: self.printed.as_deref(), since_boot_ns: self.since_boot_ns }.seconds()?;
         let seconds = last - self.first?;

@@ -1,5 +1,5 @@
-//! The kernel's log: syslog files, dmesg in its forms, journalctl; with or without times, as text or JSON. It is read as a
-//! stream: only lines that may matter are kept, and a bounded number of them.
+//! Kernel logs: syslog files, dmesg in its forms, journalctl; with or without times, as text or JSON. A log is read as a
+//! stream: only a bounded number of lines that may matter is kept.
 
 mod broken_message;
 mod host_logs;
@@ -61,28 +61,28 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// Whether the kernel or a daemon that reports its events logged a line, as far as its prefix shows.
+/// Returns true if the kernel, or a daemon that reports its events, logged a line, as far as its prefix shows.
 pub(crate) fn is_from_kernel(line: &str) -> bool {
     LogPrefix::of(line)
         .is_none_or(|p| p.kernel || is_relevant_sender(Some(daemon(line.get(..p.length).unwrap_or_default()))))
 }
 
-/// Whether messages of this sender are used; `None` is the kernel.
+/// Returns true if messages of this sender are used; `None` is the kernel.
 fn is_relevant_sender(daemon: Option<&str>) -> bool {
     daemon.is_none_or(|name| DAEMONS.contains(&name))
 }
 
-/// Messages that programs log, by the topics of their patterns.
+/// Topics of the patterns of messages that programs log.
 const OF_PROGRAMS: [&str; 8] =
     ["fork_refused", "slow_fsync", "temp_file", "too_many_clients", "no_port", "workers", "open_files", "no_space"];
 
-/// Whether a message is one that programs log, whichever they are.
+/// Returns true if a message is one that programs log, whatever their names.
 fn is_of_program(message: &str) -> bool {
     may_matter(message)
         && LOG_PATTERNS.iter().any(|pattern| OF_PROGRAMS.contains(&pattern.topic) && pattern.matches(message))
 }
 
-/// The daemon in a prefix: `Dec 20 10:33:23 web multipathd[123]: `.
+/// Returns the daemon in a prefix: `Dec 20 10:33:23 web multipathd[123]: `.
 fn daemon(prefix: &str) -> &str {
     let word = prefix.trim_end_matches([':', ' ']).rsplit(' ').next().unwrap_or_default();
     word.split('[').next().unwrap_or(word)

@@ -1,32 +1,32 @@
-//! What precedes the kernel's message: level, time, host, sender.
+//! Prefix of a kernel message: level, time, host, sender.
 
 use super::log_time::LogTime;
 use crate::clock::{self, DAYS, MONTHS};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogPrefix<'l> {
-    /// Its length in bytes.
+    /// Length of the prefix in bytes.
     pub length: usize,
     pub printed: Option<&'l str>,
-    /// The machine that logged it.
+    /// Machine that logged the line.
     pub host: Option<&'l str>,
-    /// The time since boot.
+    /// Time since boot.
     pub since_boot_ns: Option<u64>,
-    /// Whether the kernel sent it, or a daemon.
+    /// Whether the sender was the kernel rather than a daemon.
     pub kernel: bool,
 }
 
-/// `Dec 20 10:33:23`
+/// Length of `Dec 20 10:33:23`.
 const SYSLOG: usize = 15;
-/// `Mon May  2 03:36:24 2022`
+/// Length of `Mon May  2 03:36:24 2022`.
 const CTIME: usize = 24;
-/// `2024-06-01T12:00:00`
+/// Length of `2024-06-01T12:00:00`.
 const ISO: usize = 19;
 /// Log levels of web servers, which print times like dmesg's.
 const WEB_SERVER: [&str; 6] = [" [error]", " [notice]", " [warn]", " [info]", " [crit]", " [debug]"];
 
 impl<'l> LogPrefix<'l> {
-    /// The prefix of a log line; `None` if it has none.
+    /// Parses the prefix of a log line. Returns `None` if it has none.
     pub fn of(line: &'l str) -> Option<Self> {
         let text = line.trim_start();
         let first = *text.as_bytes().first()?;
@@ -44,18 +44,19 @@ impl<'l> LogPrefix<'l> {
         has_message.then_some(prefix)
     }
 
-    /// When the line was logged.
+    /// Returns the time at which the line was logged.
     pub fn when(&self) -> LogTime<'l> {
         LogTime { printed: self.printed, since_boot_ns: self.since_boot_ns }
     }
 
-    /// The same after more bytes.
+    /// Returns the prefix extended by this many bytes.
     fn behind(self, bytes: usize) -> Self {
         Self { length: self.length + bytes, ..self }
     }
 }
 
-/// `<4>[    5.712574] `, `<6>Jun  1 12:00:00 host kernel: `, and RFC 5424's `<6>1 2024-06-01T12:00:00Z host kernel - - - `.
+/// Parses `<4>[    5.712574] `, `<6>Jun  1 12:00:00 host kernel: `, and RFC 5424's `<6>1 2024-06-01T12:00:00Z host kernel - - -
+/// `.
 fn leveled(text: &str) -> Option<LogPrefix<'_>> {
     let (level, rest) = text.get(1..)?.split_once('>')?;
     if level.is_empty() || level.len() > 3 || !level.bytes().all(|b| b.is_ascii_digit()) {
@@ -68,7 +69,7 @@ fn leveled(text: &str) -> Option<LogPrefix<'_>> {
     bracketed(rest).or_else(|| dated(rest)).map(|p| p.behind(before))
 }
 
-/// `2024-06-01T12:00:00Z host kernel - - - `
+/// Parses `2024-06-01T12:00:00Z host kernel - - - `.
 fn rfc5424(text: &str) -> Option<LogPrefix<'_>> {
     let mut length = 0;
     let mut words = text.split(' ');
@@ -86,8 +87,9 @@ fn rfc5424(text: &str) -> Option<LogPrefix<'_>> {
     })
 }
 
-/// dmesg: `[    5.712574] `, with the caller `[    5.712574][    T1] `, with the time since the last one `[    5.712574 <    0.1>] `,
-/// `[Mon May  2 03:36:24 2022] `, `[  +0.000012] `, `[Jun 1 12:00] `; journalctl: `[    5.712574] host kernel: `.
+/// Parses dmesg's `[    5.712574] `, with the caller `[    5.712574][    T1] `, with the time since the last one `[    5.712574
+/// <    0.1>] `, `[Mon May  2 03:36:24 2022] `, `[  +0.000012] `, `[Jun 1 12:00] `; and journalctl's `[    5.712574] host
+/// kernel: `.
 fn bracketed(text: &str) -> Option<LogPrefix<'_>> {
     let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
     let length = text.len() - rest.len();
@@ -111,7 +113,7 @@ fn bracketed(text: &str) -> Option<LogPrefix<'_>> {
     Some(LogPrefix { length, since_boot_ns, kernel: true, ..LogPrefix::default() })
 }
 
-/// The length of `[    T1]`, the caller, which some kernels print.
+/// Returns the length of `[    T1]`, the caller, which some kernels print.
 fn caller(text: &str) -> usize {
     let inside = text.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let is_caller = |name: &str| {
@@ -121,7 +123,7 @@ fn caller(text: &str) -> usize {
     inside.filter(|(name, _)| is_caller(name)).map_or(0, |(_, rest)| text.len() - rest.len())
 }
 
-/// The length of ` host kernel: ` after a time.
+/// Returns the length of ` host kernel: ` after a time.
 fn sender(text: &str) -> usize {
     let host = text.trim_start().find(' ').unwrap_or(0);
     let after = text.len() - text.trim_start().len() + host;
@@ -132,8 +134,8 @@ fn sender(text: &str) -> usize {
     }
 }
 
-/// `2024-06-01T12:00:00+0200 host kernel: `, dmesg's `2024-06-01T12:00:00,123456+02:00 `, `1717236000.123456 host kernel: `,
-/// and /dev/kmsg's own `6,339,5140900,-;`.
+/// Parses `2024-06-01T12:00:00+0200 host kernel: `, dmesg's `2024-06-01T12:00:00,123456+02:00 `, `1717236000.123456 host
+/// kernel: `, and /dev/kmsg's own `6,339,5140900,-;`.
 fn numbered(text: &str) -> Option<LogPrefix<'_>> {
     if is_iso(text) {
         let word = text.get(ISO..)?.find(' ').map_or(text.len(), |at| ISO + at);
@@ -160,26 +162,26 @@ fn numbered(text: &str) -> Option<LogPrefix<'_>> {
     })
 }
 
-/// Whether a text begins with an ISO 8601 time.
+/// Returns true if a text begins with an ISO 8601 time.
 fn is_iso(text: &str) -> bool {
     let bytes = text.as_bytes();
     let at = |place: usize, wanted: &[u8]| bytes.get(place).is_some_and(|b| wanted.contains(b));
     text.len() >= ISO && text.is_char_boundary(ISO) && at(4, b"-") && at(10, b"T ") && at(13, b":") && at(16, b":")
 }
 
-/// The length of `Dec 20 10:33:23`, in whatever language.
+/// Returns the length of `Dec 20 10:33:23`, in any language.
 fn syslog_time(text: &str) -> Option<usize> {
-    /// `Dec`, in bytes of any language, and ` 20 10:33:23`.
+    /// Maximum number of bytes of `Dec`, in any language, before ` 20 10:33:23`.
     const LONGEST_MONTH: usize = 4;
     let name = text.as_bytes().iter().take(LONGEST_MONTH + 1).position(|b| *b == b' ')?;
     let (length, bytes) = (name + SYSLOG - 3, text.as_bytes());
-    // Asked of every line, of which few have a clock there.
+    // Checked first, since every line is tested and few have a clock there.
     let is_clock =
         bytes.get(name + 6) == Some(&b':') && bytes.get(name + 9) == Some(&b':') && text.is_char_boundary(length);
     (is_clock && clock::month(&text[..name]).is_some()).then_some(length)
 }
 
-/// `Dec 20 10:33:23 host kernel: `, `Sat Jun  1 12:00:00 2024 kern.warn kernel: `, `Sat 2024-06-01 12:00:00 CEST host
+/// Parses `Dec 20 10:33:23 host kernel: `, `Sat Jun  1 12:00:00 2024 kern.warn kernel: `, `Sat 2024-06-01 12:00:00 CEST host
 /// kernel: `; all with or without dmesg's own time after it.
 fn dated(text: &str) -> Option<LogPrefix<'_>> {
     let length = if let Some(length) = syslog_time(text) {
@@ -196,7 +198,7 @@ fn dated(text: &str) -> Option<LogPrefix<'_>> {
     Some(LogPrefix { printed: Some(stamp), ..sent(&text[length..]).behind(length) })
 }
 
-/// ` host kernel: `, and what dmesg prints after it.
+/// Parses ` host kernel: `, and the prefix that dmesg prints after it.
 fn sent(text: &str) -> LogPrefix<'_> {
     let blank = text.len() - text.trim_start().len();
     let host = || text.trim_start().find(' ').map_or(text.len(), |at| blank + at + 1);
@@ -217,7 +219,7 @@ fn sent(text: &str) -> LogPrefix<'_> {
     }
 }
 
-/// `kernel: `, if the times were cut out; dmesg's `kern  :warn  : [    5.712574] `.
+/// Parses `kernel: `, if the times were cut out; or dmesg's `kern  :warn  : [    5.712574] `.
 fn tagged(text: &str) -> Option<LogPrefix<'_>> {
     if let Some(rest) = text.strip_prefix("kernel: ") {
         let inner = bracketed(rest).unwrap_or_default();

@@ -3,7 +3,7 @@ use crate::testing::{fixture, window_of, wrapped};
 use proptest::prelude::*;
 use whyslow_model::catalogue::{LogLine, LogRead};
 
-/// Time as printed, time since boot, text and repetitions of each line kept.
+/// Printed time, time since boot, text and repetitions of each line kept.
 type Row = (Option<String>, Option<u64>, String, Option<f64>);
 
 fn rows(text: &str) -> Vec<Row> {

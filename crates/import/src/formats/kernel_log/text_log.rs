@@ -1,4 +1,4 @@
-//! A log as text: finds each message, and joins those that a mail program broke into several lines.
+//! Reads a log as text: finds each message, and joins those that a mail program broke into several lines.
 
 use super::broken_message::{completes, wrap_of};
 use super::host_logs::HostLogs;
@@ -13,11 +13,11 @@ use crate::wrap::{Wrap, columns};
 use std::collections::HashSet;
 use whyslow_model::kernel_stack::frame;
 
-/// A message is not continued beyond this length: the kernel prints no longer one (PRINTKRB_RECORD_MAX).
+/// Maximum length of a message that is continued: the kernel prints no longer one (PRINTKRB_RECORD_MAX).
 const LONGEST: usize = 1024;
-/// The same where nothing shows that the line was broken, except that its rest does not look like a message.
+/// The same limit if nothing proves that the line was broken, except that its rest does not look like a message.
 const LONGEST_UNPROVEN: usize = 160;
-/// How many shapes of lines are remembered.
+/// Maximum number of line shapes to remember.
 const MOST_SHAPES: usize = 50_000;
 
 /// Reads a log. Its last line stays open for the lines that continue it.
@@ -27,21 +27,21 @@ pub struct TextLog<'l> {
     /// Whether lines begin with a time or a sender.
     prefixed: bool,
     wrap: Wrap,
-    /// Shapes of lines that begin no other output: asking every format about each line of a long log is expensive.
+    /// Shapes of lines that begin no other output: testing every format on each line of a long log is expensive.
     own_shapes: HashSet<u64>,
 }
 
-/// A message whose end is not known yet.
+/// A message whose end is not yet known.
 struct OpenLine {
     line: TextLine,
-    /// The length of what precedes the message.
+    /// Length of the prefix before the message.
     prefix: usize,
     sequence: u64,
-    /// The position of the log that it is of.
+    /// Position of the log that the message belongs to.
     log: usize,
-    /// Whether its sender's messages are used.
+    /// Whether the sender's messages are used.
     relevant: bool,
-    /// The columns of the last line that belongs to it; no limit allows so many if a blank line follows.
+    /// Columns of the last line of the message; above any limit if a blank line follows.
     columns: usize,
 }
 
@@ -52,7 +52,7 @@ impl OpenLine {
 }
 
 impl<'l> TextLog<'l> {
-    /// A log that begins at the next line.
+    /// Creates a reader of the log that begins at the next line.
     pub fn new(logs: &'l mut HostLogs, lines: &mut Lines<'_>) -> Self {
         Self { logs, open: None, prefixed: false, wrap: wrap_of(lines), own_shapes: HashSet::new() }
     }
@@ -89,7 +89,7 @@ impl<'l> TextLog<'l> {
             } else if self.another_output_starts(lines) {
                 break;
             } else {
-                // The rest of a wrapped line, or console output between the kernel's messages.
+                // The rest of a wrapped line, or console output between kernel messages.
                 self.rest(lines);
             }
         }
@@ -108,7 +108,7 @@ impl<'l> TextLog<'l> {
         starts
     }
 
-    /// Whether the next line, which has no prefix, is certain to belong to the open message.
+    /// Returns true if the next line, which has no prefix, certainly belongs to the open message.
     fn continues(&mut self, lines: &mut Lines<'_>) -> bool {
         let (Some(open), Some(text)) = (&self.open, lines.peek(0)) else { return false };
         if is_second_line(open.message(), text) {
@@ -120,7 +120,8 @@ impl<'l> TextLog<'l> {
         if open.prefix > 0 { !self.another_output_starts(lines) } else { completes(open.message(), text) }
     }
 
-    /// The length of the next line and what follows it, if it is all that precedes a message whose first word did not fit.
+    /// Returns the length of the next line, and that line joined with the one after it, if it is only the prefix of a message
+    /// whose first word did not fit.
     fn prefix_alone(&self, lines: &mut Lines<'_>) -> Option<(usize, String)> {
         let columns = columns(lines.peek(0)?);
         let next = lines.peek(1).filter(|next| self.prefixed && self.wrap.breaks(columns, next))?.to_owned();
@@ -130,7 +131,7 @@ impl<'l> TextLog<'l> {
         (is_kernel && LogPrefix::of(&next).is_none()).then_some((text.len(), joined))
     }
 
-    /// Whether the next line, which has no prefix, begins a message.
+    /// Returns true if the next line, which has no prefix, begins a message.
     fn is_message(&self, lines: &mut Lines<'_>) -> bool {
         let Some(text) = lines.peek(0) else { return false };
         if is_unmistakable(text) || frame(text).is_some() || names_task(text) {
@@ -189,7 +190,7 @@ impl<'l> TextLog<'l> {
         lines.skip(1);
     }
 
-    /// Passes the open message on.
+    /// Closes the open message and passes it on.
     fn close(&mut self, lines: &mut Lines<'_>) {
         let Some(open) = self.open.take() else { return };
         let log = self.logs.at(open.log);
@@ -204,12 +205,12 @@ impl<'l> TextLog<'l> {
     }
 }
 
-/// Whether a line is the second one of libata's message about a command (ata_eh_link_report in drivers/ata/libata-eh.c).
+/// Returns true for the second line of libata's message about a command (ata_eh_link_report in drivers/ata/libata-eh.c).
 fn is_second_line(message: &str, next: &str) -> bool {
     next.trim_start().starts_with("res ") && message.contains(": cmd ")
 }
 
-/// Whether the error itself may have been wrapped to the next line.
+/// Returns true if the error itself may have been wrapped to the next line.
 fn may_be_wrapped(message: &str) -> bool {
     message.starts_with("scsi") || message.contains(": cmd ")
 }

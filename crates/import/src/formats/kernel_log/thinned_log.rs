@@ -1,5 +1,5 @@
-//! Holds a log within bounds, however long and hostile it is: of lines of the same shape the first ones and the newest,
-//! which carries the number of those in between.
+//! Holds a log within bounds, however long and hostile it is: for each line shape, the first lines and the newest one, which
+//! carries the number of lines in between.
 
 use super::log_time::{LogSpan, LogTime};
 use super::stack_lines::StackLines;
@@ -12,23 +12,23 @@ use std::sync::LazyLock;
 use whyslow_model::catalogue::{LogLine, LogRead};
 use whyslow_model::kernel_log::{HANDLERS, UNMISTAKABLE, is_memory_report, prefilter};
 
-/// How many lines of a shape are kept one by one.
+/// Number of lines of a shape to keep one by one.
 const EACH: u32 = 20;
-/// The most lines that are kept one by one.
+/// Maximum number of lines to keep one by one.
 pub const MOST_KEPT: usize = 8_000;
-/// The most shapes that are counted.
+/// Maximum number of shapes to count.
 const MOST_SHAPES: usize = 2_000;
-/// The most lines of memory reports.
+/// Maximum number of lines of memory reports.
 const MOST_REPORT_LINES: usize = 8_000;
-/// The kernel prints no longer line (PRINTKRB_RECORD_MAX).
+/// Maximum length of a line that the kernel prints (PRINTKRB_RECORD_MAX).
 const LONGEST: usize = 1024;
 
 /// A line of the log without its prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRecord<'l> {
-    /// Its line in the file.
+    /// Line number in the file.
     pub number: u32,
-    /// Its position among all lines of all files.
+    /// Position among all lines of all files.
     pub sequence: u64,
     pub text: &'l str,
     pub when: LogTime<'l>,
@@ -61,16 +61,16 @@ impl NewestLine {
     }
 }
 
-/// The lines of one shape.
+/// Lines of one shape.
 #[derive(Default)]
 struct LineShape {
     seen: u32,
-    /// The newest of those that are not kept one by one, and how many there were before it.
+    /// Newest line that is not kept individually, and the number of such lines before it.
     newest: Option<NewestLine>,
     dropped: u64,
 }
 
-/// A log as far as it is kept.
+/// The part of a log that is kept.
 pub struct ThinnedLog {
     run: ToolRun,
     shapes: HashMap<u64, LineShape>,
@@ -78,13 +78,13 @@ pub struct ThinnedLog {
     lines: u64,
     first: u32,
     span: LogSpan,
-    /// Lines of shapes above the limit.
+    /// Number of lines of shapes above the limit.
     uncounted: u64,
     in_report: bool,
     in_handlers: bool,
     report_lines: usize,
     stacks: StackLines,
-    /// Shape and sequence of the previous line, if it was kept.
+    /// Shape and sequence of the previous line, if that was kept.
     previous: Option<(u64, u64)>,
 }
 
@@ -106,7 +106,7 @@ impl ThinnedLog {
         }
     }
 
-    /// Counts a line of the kernel.
+    /// Counts a kernel line.
     pub fn count(&mut self, number: u32, when: LogTime<'_>) {
         self.lines += 1;
         self.span.add(when);
@@ -115,7 +115,7 @@ impl ThinnedLog {
         }
     }
 
-    /// Whether to look at a line.
+    /// Returns true if a line needs to be examined.
     pub fn wants(&self, text: &str) -> bool {
         let continues = (self.in_report && is_in_memory_report(text)) || (self.in_handlers && is_handler(text));
         may_matter(text) || continues || begins_handlers(text) || is_repetition(text) || self.stacks.wants(text)
@@ -188,7 +188,7 @@ impl ThinnedLog {
         }
     }
 
-    /// The run, with the newest lines and how much was read.
+    /// Returns the run, with the newest lines and the amount that was read.
     pub fn finish(mut self) -> ToolRun {
         for shape in self.shapes.into_values() {
             if let Some(newest) = shape.newest {
@@ -224,12 +224,12 @@ fn write(run: &mut ToolRun, record: LogRecord<'_>, dropped: u64) {
     }
 }
 
-/// Whether a syslog daemon says how often the previous line was repeated.
+/// Returns true if a syslog daemon reports how often the previous line was repeated.
 pub fn is_repetition(text: &str) -> bool {
     text.starts_with("last message repeated ")
 }
 
-/// `last message repeated 3 times`
+/// Returns the number in `last message repeated 3 times`.
 fn repetitions(text: &str) -> Option<u64> {
     let (times, _) = text.strip_prefix("last message repeated ")?.split_once(" times")?;
     times.parse().ok()
@@ -240,8 +240,8 @@ fn cut(text: &str) -> &str {
     &text[..end]
 }
 
-/// What lines have in common that differ only in sectors, tags, times and process numbers: a hash (FNV-1a) of the text
-/// without numbers of three digits and more, which addresses and device names do not have.
+/// Hashes what lines have in common that differ only in sectors, tags, times and process numbers (FNV-1a). Leaves out numbers
+/// of three digits and more, which addresses and device names do not have, and any number after `0x` or `#`.
 pub fn shape(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -270,17 +270,17 @@ fn matcher(words: impl Iterator<Item = &'static str>) -> AhoCorasick {
     AhoCorasick::new(words).expect("the words are few and short")
 }
 
-/// Whether a line may matter for the diagnosis.
+/// Returns true if a line may matter for the diagnosis.
 pub fn may_matter(text: &str) -> bool {
     RELEVANT.is_match(text)
 }
 
-/// Whether a line is the kernel's by its words alone.
+/// Returns true if the words of a line alone identify it as the kernel's.
 pub fn is_unmistakable(text: &str) -> bool {
     FROM_KERNEL.is_match(text)
 }
 
-/// Whether words of a message begin in one text and end in the next one.
+/// Returns true if words of a message begin in one text and end in the next one.
 pub fn spans(text: &str, next: &str) -> bool {
     let longest = RELEVANT.max_pattern_len().max(FROM_KERNEL.max_pattern_len());
     let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(longest))..];
@@ -293,32 +293,32 @@ pub fn spans(text: &str, next: &str) -> bool {
     found.any(|words| is_across(words.start(), words.end()))
 }
 
-/// Whether the handlers of an interrupt are listed from here on.
+/// Returns true if the handlers of an interrupt are listed from here on.
 fn begins_handlers(text: &str) -> bool {
     text.starts_with(HANDLERS[0])
 }
 
-/// Whether the interrupt they are registered for is disabled.
+/// Returns true if the interrupt of the handlers is disabled.
 fn ends_handlers(text: &str) -> bool {
     text.contains("Disabling IRQ #")
 }
 
-/// Whether a line names a handler.
+/// Returns true if a line names a handler.
 fn is_handler(text: &str) -> bool {
     text.trim_start().starts_with(HANDLERS[1])
 }
 
-/// Whether a memory report with a list of processes begins.
+/// Returns true if a memory report with a list of processes begins.
 fn begins_memory_report(text: &str) -> bool {
     text.contains("invoked oom-killer")
 }
 
-/// Whether a memory report ends.
+/// Returns true if a memory report ends.
 fn ends_memory_report(text: &str) -> bool {
     text.contains("Killed process ") || text.contains("no killable processes")
 }
 
-/// Whether a line of a memory report is used: a process, `[  123]  0  123 ...`, or a statistic.
+/// Returns true if a line of a memory report is used: a process, `[  123]  0  123 ...`, or a statistic.
 fn is_in_memory_report(text: &str) -> bool {
     let text = text.trim_start();
     let process = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == 'p');

@@ -1,21 +1,21 @@
-//! The call graph below a row, as perf draws it: `|--11.68%--_raw_spin_lock` in text, `- 11.68% _raw_spin_lock` on the screen.
+//! Call graph below a row, as perf draws it: `|--11.68%--_raw_spin_lock` in text, `- 11.68% _raw_spin_lock` on the screen.
 
 use super::SampleRow;
 use crate::number::number;
 
-/// One function of a call graph.
+/// A function in a call graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainLine {
-    /// Where it begins: its sign on the screen, its name in text.
+    /// Column where it begins: its sign on the screen, its name in text.
     column: usize,
-    /// Whether a sign says that functions below it are shown or hidden.
+    /// Whether a sign shows that functions below it are shown or hidden.
     signed: bool,
     percent: Option<f64>,
     pub symbol: String,
 }
 
 impl ChainLine {
-    /// Reads a line of a call graph; one that only draws has no symbol, nor has the percentage above a chain (`-g flat`).
+    /// Reads a line of a call graph. A line that only draws has no symbol, nor does the percentage above a chain (`-g flat`).
     pub fn of(line: &str) -> Option<Self> {
         let text = line.trim_end();
         let drawn = text.len() - text.trim_start_matches([' ', '\t', '|']).len();
@@ -44,7 +44,7 @@ impl ChainLine {
             Some((percent, symbol)) => (Some(number(percent.trim())? / 100.0), symbol.trim()),
             None => (None, rest),
         };
-        // Another tool's table may follow, and sentences.
+        // Another tool's table or sentences may follow.
         let is_name = !symbol.contains(' ') || symbol.contains("::") || symbol.contains(['<', '(']);
         let is_drawn = drawn > 0 || signed || !symbol.ends_with([':', '.', '?', '!']);
         (is_name && is_drawn).then(|| Self { column: drawn, signed, percent, symbol: symbol.to_owned() })
@@ -54,21 +54,21 @@ impl ChainLine {
 /// A function in the call graph of a row.
 pub struct Call<'c> {
     pub symbol: &'c str,
-    /// Samples in it, out of all: by its own percentage, or that of the branch it is on; `None` if that is relative to its parent.
+    /// Share of all samples in it, from its own percentage or that of its branch; `None` if that is relative to its parent.
     pub share: Option<f64>,
-    /// The function above it in the drawing.
+    /// Function above it in the drawing.
     parent: Option<usize>,
 }
 
-/// A row's call graph.
+/// Call graph of a row.
 pub struct CallGraph<'c> {
     pub calls: Vec<Call<'c>>,
-    /// Whether what is drawn below a function is its caller.
+    /// Whether a function is drawn below the functions that it calls.
     callers_below: bool,
 }
 
 impl<'c> CallGraph<'c> {
-    /// `relative` if percentages are of the parent, not of all samples.
+    /// Builds the call graph; `relative` if percentages are of the parent, not of all samples.
     pub fn of(row: &'c SampleRow, relative: bool) -> Self {
         let whole = row.with_children.unwrap_or(row.own);
         let on_screen = row.chain.iter().any(|line| line.signed);
@@ -103,7 +103,7 @@ impl<'c> CallGraph<'c> {
         Self { calls, callers_below: row.with_children.is_none() && begins_at_row }
     }
 
-    /// The functions that call one of a kind, and the share of samples in those calls.
+    /// Returns the functions that call a wanted function, and the share of samples in those calls.
     pub fn callers_of(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(&'c str, f64)> {
         let symbol_of = |call: usize| self.calls[call].symbol;
         let mut found = Vec::new();
@@ -120,7 +120,7 @@ impl<'c> CallGraph<'c> {
         found
     }
 
-    /// The share of samples below functions of a kind, each branch counted once.
+    /// Returns the share of samples below wanted functions, counting each branch once.
     pub fn share_of(&self, is_wanted: impl Fn(&str) -> bool) -> f64 {
         let mut wanted_above = vec![false; self.calls.len()];
         let mut share = 0.0;
@@ -134,7 +134,7 @@ impl<'c> CallGraph<'c> {
     }
 }
 
-/// Whether the percentages of call graphs are relative to the parent: a branch then has more than its whole row.
+/// Returns true if the percentages of call graphs are relative to the parent: a branch then has more than its whole row.
 pub fn is_relative(rows: &[SampleRow]) -> bool {
     rows.iter().any(|row| {
         let whole = row.with_children.unwrap_or(row.own);

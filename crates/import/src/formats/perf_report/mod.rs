@@ -1,4 +1,4 @@
-//! perf-report(1) and perf-top(1) as text: the share of CPU time of each program and function.
+//! perf-report(1) and perf-top(1) as text: share of CPU time of each program and function.
 
 mod call_graph;
 mod shares;
@@ -28,17 +28,17 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The comment that perf report begins with.
+/// Comment at the beginning of perf report.
 const NO_HEADER: &str = "To display the perf.data header info";
-/// What the header begins with that perf report prints with --header, and its line with the command.
+/// First words of the header that perf report prints with --header, and of its line with the command.
 const HEADER: [&str; 2] = ["captured on ", COMMAND_LINE];
 const COMMAND_LINE: &str = "cmdline :";
-/// All programs together, where the profile does not tell them apart.
+/// Name of all programs together, if the profile does not separate them.
 const ALL_PROGRAMS: &str = "all programs";
-/// A profile has fewer rows.
+/// Maximum number of rows of a profile.
 const MOST_ROWS: usize = 50_000;
 
-/// A line without the sign that perf puts before headers.
+/// Returns a line without the sign that perf puts before headers.
 fn uncommented(line: &str) -> &str {
     line.trim_start().trim_start_matches('#').trim_start()
 }
@@ -48,11 +48,11 @@ fn begins_header(line: &str) -> bool {
     text.starts_with(NO_HEADER) || line.starts_with('#') && HEADER.iter().any(|begin| text.starts_with(begin))
 }
 
-/// The columns of a table: one or two percentages, numbers, then words.
+/// Columns of a table: one or two percentages, numbers, then words.
 #[derive(Clone, Debug, PartialEq)]
 struct TableColumns {
     children: bool,
-    /// How many numbers follow the first percentage, or the second where there are children.
+    /// Number of numbers after the first percentage, or after the second if there are children.
     numbers: usize,
     command: bool,
     object: bool,
@@ -60,10 +60,10 @@ struct TableColumns {
 }
 
 impl TableColumns {
-    /// Those of a table without a header, which has everything.
+    /// Columns of a table without a header, which has all of them.
     const UNKNOWN: Self = Self { children: false, numbers: 0, command: true, object: true, symbol: true };
 
-    /// `Overhead  Command  Shared Object  Symbol`, `Children  Self  Samples  Pid:Command  Symbol`.
+    /// Parses `Overhead  Command  Shared Object  Symbol` or `Children  Self  Samples  Pid:Command  Symbol`.
     fn of(line: &str) -> Option<Self> {
         let text = uncommented(line);
         let (children, rest) = if let Some(rest) = text.strip_prefix("Children") {
@@ -85,29 +85,29 @@ impl TableColumns {
         columns.command = take(&["Pid:Command", "Command"]);
         columns.object = take(&["Shared Object", "Shared O"]);
         columns.symbol = take(&["Symbol"]);
-        // Columns in another order, or others, are not read; a header that was cut off at the symbol is.
+        // Other columns, or another order, are not supported; a header that was cut off at the symbol is.
         let ends = rest.is_empty() || (columns.symbol && rest.starts_with("IPC"));
         (ends && (columns.command || columns.object || columns.symbol)).then_some(columns)
     }
 }
 
-/// Samples in one function of one program, in shares of all samples.
+/// Samples in one function of one program, as shares of all samples.
 #[derive(Clone, Debug, PartialEq)]
 struct SampleRow {
     line: u32,
-    /// In functions that it called, too.
+    /// Share including the functions that it called.
     with_children: Option<f64>,
     own: f64,
     command: Option<String>,
     symbol: Option<String>,
     kernel: bool,
     chain: Vec<ChainLine>,
-    /// Whether its call graph lost its shape, so that nothing can be said about callers.
+    /// Whether its call graph lost its shape, so that the callers are unknown.
     is_graph_lost: bool,
 }
 
 impl SampleRow {
-    /// `+   97.98%     0.01%  fio      fio     [.] fio_libaio_commit`; `None` for a line of another kind.
+    /// Parses `+   97.98%     0.01%  fio      fio     [.] fio_libaio_commit`. Returns `None` for any other line.
     fn of(line: &str, columns: &TableColumns) -> Option<Self> {
         let text = line.trim_start();
         let text = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start();
@@ -127,7 +127,7 @@ impl SampleRow {
             None if columns.symbol => return None,
             None => (rest, None, false),
         };
-        // Two rows on one line.
+        // Two rows are on one line.
         if words.contains('%') {
             return None;
         }
@@ -149,8 +149,8 @@ impl SampleRow {
         })
     }
 
-    /// A row of a table whose header was cut off: `12.34%  fio  [kernel.kallsyms]  [k] futex_wake`. Children show by a second
-    /// percentage, programs by a word before the object.
+    /// Parses a row of a table whose header was cut off: `12.34%  fio  [kernel.kallsyms]  [k] futex_wake`. A second percentage
+    /// indicates children, a word before the object indicates programs.
     fn without_header(line: &str) -> Option<(Self, TableColumns)> {
         let text = line.trim_start();
         let (_, rest) = percent(text.strip_prefix(['+', '-']).unwrap_or(text).trim_start())?;
@@ -162,7 +162,7 @@ impl SampleRow {
     }
 }
 
-/// The share and the rest of `12.34%  fio`.
+/// Splits `12.34%  fio` into the share and the rest.
 fn percent(text: &str) -> Option<(f64, &str)> {
     let (number_text, rest) = text.split_once('%')?;
     let plain = (1..=7).contains(&number_text.len()) && number_text.contains('.');
@@ -170,7 +170,7 @@ fn percent(text: &str) -> Option<(f64, &str)> {
     rest.starts_with([' ', '\t']).then_some((value / 100.0, rest))
 }
 
-/// What precedes the mark of a symbol, the mark, and the symbol: `fio  [kernel.kallsyms]  [k] futex_wake`.
+/// Splits `fio  [kernel.kallsyms]  [k] futex_wake` into the text before the mark of the symbol, the mark, and the symbol.
 fn marked(text: &str) -> Option<(&str, char, &str)> {
     let (at, mark) =
         ['k', '.', 'g', 'u', 'H'].iter().filter_map(|mark| Some((text.find(&format!("[{mark}] "))?, *mark))).min()?;
@@ -179,7 +179,8 @@ fn marked(text: &str) -> Option<(&str, char, &str)> {
     (!symbol.is_empty()).then_some((text[..at].trim(), mark, symbol))
 }
 
-/// The program and the object. The former's name may contain a space: two separate columns, unless a page collapsed them.
+/// Splits words into program and object. The program's name may contain a space: two spaces separate columns, unless a page
+/// collapsed them.
 fn program_and_object<'t>(words: &'t str, columns: &TableColumns) -> (Option<&'t str>, Option<&'t str>) {
     let words = words.trim();
     let (command, object) = match (columns.command, columns.object) {
@@ -191,13 +192,13 @@ fn program_and_object<'t>(words: &'t str, columns: &TableColumns) -> (Option<&'t
     (known(command), known(object))
 }
 
-/// The kernel and its modules; not what programs map without a file.
+/// Returns true for the kernel and its modules, but not for mappings of programs without a file.
 fn is_kernel_object(object: &str) -> bool {
     const OF_PROGRAMS: [&str; 7] = ["[vdso", "[vsyscall", "[unknown", "[heap", "[stack", "[JIT", "[anon"];
     object.starts_with('[') && !OF_PROGRAMS.iter().any(|begin| object.starts_with(begin))
 }
 
-/// The name without a process id before it, and without the number of a kernel thread behind it: kernel workers are one.
+/// Returns the name without a PID before it or the number of a kernel thread after it: all kernel workers count as one.
 fn name_of_program(text: &str) -> String {
     let name = match text.split_once(':') {
         Some((pid, name)) if pid.trim().bytes().all(|b| b.is_ascii_digit()) => name.trim(),
@@ -209,7 +210,7 @@ fn name_of_program(text: &str) -> String {
     }
 }
 
-/// The next row, if it was broken before its symbol.
+/// Returns the next row, if it was broken before its symbol.
 fn broken_before_symbol(lines: &mut Lines<'_>) -> Option<String> {
     let is_broken = |row: &&str| begins_with_percentage(row) && ["[k]", "[.]"].iter().any(|mark| row.ends_with(mark));
     let row = lines.peek(0).filter(is_broken)?.to_owned();
@@ -217,21 +218,22 @@ fn broken_before_symbol(lines: &mut Lines<'_>) -> Option<String> {
     Some(format!("{row} {symbol}"))
 }
 
-/// `build_skb`, `std::vector<int>::push_back`
+/// Returns true for `build_skb`, `std::vector<int>::push_back`.
 fn is_symbol(text: &str) -> bool {
     const LONGEST: usize = 100;
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.:<>~$@".contains(&b);
     (1..=LONGEST).contains(&text.len()) && text.contains(['_', ':']) && text.bytes().all(is_part)
 }
 
-/// Whether an event measures CPU time in both modes: `cycles`, `cpu-clock:ppp`, `cpu_core/cycles/P`.
+/// Returns true if an event measures CPU time in both modes: `cycles`, `cpu-clock:ppp`, `cpu_core/cycles/P`.
 fn is_cpu_time(event: &str) -> bool {
     let (name, modifiers) = event.rsplit_once([':', '/']).unwrap_or((event, ""));
     let is_clock = ["cycles", "cpu-clock", "task-clock"].iter().any(|clock| name.contains(clock));
     is_clock && !name.contains("stall") && modifiers.contains('u') == modifiers.contains('k')
 }
 
-/// The event in `Samples: 39K of event 'cpu-clock:ppp'`, `PerfTop: 7861 irqs/sec ... [4000Hz cpu-clock:ppp], (all, 2 CPUs)`.
+/// Returns the event in `Samples: 39K of event 'cpu-clock:ppp'` or `PerfTop: 7861 irqs/sec ... [4000Hz cpu-clock:ppp], (all, 2
+/// CPUs)`.
 fn event(line: &str) -> Option<&str> {
     let text = uncommented(line);
     if let Some(top) = text.strip_prefix("PerfTop:") {
@@ -243,25 +245,27 @@ fn event(line: &str) -> Option<&str> {
     Some(quoted.split(['\'', ',']).next().unwrap_or(quoted))
 }
 
-/// The kernel's share of all samples, listed or not, in `PerfTop: 7861 irqs/sec  kernel:89.6%  exact:  0.0% ...`.
+/// Returns the kernel's share of all samples, listed or not, in `PerfTop: 7861 irqs/sec  kernel:89.6%  exact:  0.0% ...`.
 fn kernel_share(line: &str) -> Option<f64> {
     let share = uncommented(line).strip_prefix("PerfTop:")?.split_once("kernel:")?.1.split_once('%')?.0;
     number(share.trim()).map(|percent| percent / 100.0).filter(|share| *share <= 1.0)
 }
 
-/// Whether a mail program broke the line above perf top's table. The ruler below is wider, so that its width does not show it.
+/// Returns true if a mail program broke the line above perf top's table. The ruler below is wider, so the width does not reveal
+/// it.
 fn is_broken_header(line: &str) -> bool {
     uncommented(line).starts_with("PerfTop:") && !line.contains('[')
 }
 
-/// That line, put together with its rest.
+/// Returns that line, joined with its rest.
 fn broken_header(lines: &mut Lines<'_>) -> Option<String> {
     let first = lines.peek(0).filter(|line| is_broken_header(line))?.to_owned();
     let rest = lines.peek(1).filter(|rest| rest.contains('[') && rest.contains(']'))?;
     Some(format!("{} {}", first.trim_end(), rest.trim_start()))
 }
 
-/// Whether a line is one of perf's comments, rulers and remarks. A prompt of root begins with the same sign as a comment.
+/// Returns true if a line is one of perf's comments, rulers or remarks. A prompt of root begins with the same sign as a
+/// comment.
 fn is_comment(line: &str) -> bool {
     let text = line.trim();
     if let Some(comment) = text.strip_prefix('#').filter(|comment| !begins_with_percentage(comment)) {
@@ -272,23 +276,23 @@ fn is_comment(line: &str) -> bool {
             && !comment.contains(':');
         return !is_command;
     }
-    // Rulers, of which a mail program may have broken off a part.
+    // A mail program may have broken off a part of a ruler.
     text.len() > 3 && (text.bytes().all(|b| b == b'-') || text.bytes().all(|b| b". ".contains(&b)))
 }
 
-/// Whether a line begins with the share of a row.
+/// Returns true if a line begins with the share of a row.
 fn begins_with_percentage(line: &str) -> bool {
     let text = line.trim_start();
     percent(text.strip_prefix(['+', '-']).unwrap_or(text).trim_start()).is_some()
 }
 
-/// Whether a line begins something of its own, and is not what a mail program broke off the one before.
+/// Returns true if a line begins something new, and is not a piece that a mail program broke off the previous line.
 fn begins_line(line: &str) -> bool {
     let is_drawn = line.starts_with([' ', '|', '-', '+', '\t']);
     is_drawn || is_comment(line) || event(line).is_some() || begins_with_percentage(line)
 }
 
-/// Whether a mail program broke a line of a call graph where it only draws: it is indented everywhere else.
+/// Returns true if a mail program broke a line of a call graph in its drawn part: elsewhere the drawing is indented.
 fn is_broken_graph(line: &str) -> bool {
     line.starts_with('|') || line.starts_with("--")
 }
@@ -309,7 +313,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         let text = line.text.as_str();
         profiled = profiled_cpus(text).or(profiled);
         if let Some(name) = event(text) {
-            // A second screen of perf top, or the next event.
+            // A second screen of perf top, or the next event, begins.
             if event_read && !rows.is_empty() {
                 break;
             }
@@ -349,7 +353,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// The CPUs that a profile was limited to: of `-C 3`, `--cpu=0-3`, 3 and 0-3.
+/// Returns the CPUs that a profile was limited to: 3 for `-C 3`, 0-3 for `--cpu=0-3`.
 fn cpus_of<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<String> {
     let is_list = |list: &&str| !list.is_empty() && list.bytes().all(|b| b.is_ascii_digit() || b"-,".contains(&b));
     while let Some(word) = words.next() {
@@ -364,7 +368,7 @@ fn cpus_of<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<String> {
     None
 }
 
-/// The same as perf says it: `# cmdline : /usr/bin/perf record -C 3 -g`, `PerfTop: ... (all, CPU: 3)`.
+/// Returns the same from perf's output: `# cmdline : /usr/bin/perf record -C 3 -g`, `PerfTop: ... (all, CPU: 3)`.
 fn profiled_cpus(line: &str) -> Option<String> {
     let text = uncommented(line);
     if let Some(command) = text.strip_prefix(COMMAND_LINE) {
@@ -374,7 +378,7 @@ fn profiled_cpus(line: &str) -> Option<String> {
     Some(cpus.trim_end_matches(')').to_owned())
 }
 
-/// The row that a line is, by the header's columns or, where there is none, by its own.
+/// Parses a row, by the columns of the header or, without a header, by its own.
 fn row(text: &str, columns: &mut Option<TableColumns>) -> Option<SampleRow> {
     match columns {
         Some(columns) => SampleRow::of(text, columns),
@@ -386,8 +390,8 @@ fn row(text: &str, columns: &mut Option<TableColumns>) -> Option<SampleRow> {
     }
 }
 
-/// `kernel` is its share of all samples, if that is known; `are_rows_lost` if there were others that could not be read: the
-/// largest one may be among them.
+/// Records the shares. `kernel` is the kernel's share of all samples, if known; `are_rows_lost` is true if some rows were
+/// unreadable: the largest one may be among them.
 fn record(rows: &[SampleRow], kernel: Option<f64>, are_rows_lost: bool, run: &mut ToolRun) {
     let listed: f64 = rows.iter().map(|row| row.own).sum();
     if listed > 1.01 {

@@ -1,10 +1,11 @@
-//! What the samples of a program were taken in: the kernel, spinning for its locks, reclaim, compaction.
+//! Attributes the samples of a program to the kernel, spinning for its locks, reclaim and compaction.
 
 use super::SampleRow;
 use super::call_graph::{CallGraph, is_relative};
 use std::collections::BTreeMap;
 
-/// Functions that spin for a lock: kernel/locking. Unlocking is not waiting: in guests interrupts that were off show there.
+/// Returns true for functions that spin for a lock: kernel/locking. Unlocking is not waiting: in guests, it shows interrupts
+/// that were disabled.
 fn is_spin(symbol: &str) -> bool {
     const SPINS: [&str; 10] = [
         "osq_lock",
@@ -27,7 +28,7 @@ fn is_spin(symbol: &str) -> bool {
             .any(|b| name.starts_with(b))
 }
 
-/// Reclaim of memory: mm/vmscan.c.
+/// Returns true for functions of memory reclaim: mm/vmscan.c.
 fn is_reclaim(symbol: &str) -> bool {
     const ROOTS: [&str; 8] = [
         "try_to_free_pages",
@@ -45,17 +46,17 @@ fn is_reclaim(symbol: &str) -> bool {
     ROOTS.contains(&name) || name.strip_prefix("shrink_").is_some_and(|what| SHRINKERS.contains(&what))
 }
 
-/// Reclaim because a control group is at its limit.
+/// Returns true for reclaim because a control group is at its limit.
 fn is_group_reclaim(symbol: &str) -> bool {
     ["try_to_free_mem_cgroup_pages", "mem_cgroup_reclaim", "reclaim_high"].contains(&function(symbol))
 }
 
-/// Reclaim because the machine's memory is short.
+/// Returns true for reclaim because the machine is short of memory.
 fn is_machine_reclaim(symbol: &str) -> bool {
     ["try_to_free_pages", "__alloc_pages_direct_reclaim", "balance_pgdat"].contains(&function(symbol))
 }
 
-/// Compaction of memory: mm/compaction.c.
+/// Returns true for functions of memory compaction: mm/compaction.c.
 fn is_compaction(symbol: &str) -> bool {
     const FUNCTIONS: [&str; 8] = [
         "compact_zone",
@@ -70,9 +71,9 @@ fn is_compaction(symbol: &str) -> bool {
     FUNCTIONS.contains(&function(symbol))
 }
 
-/// Clock sources whose every reading takes about a microsecond.
+/// Returns true for clock sources that take about a microsecond per reading.
 fn is_slow_clock(symbol: &str) -> bool {
-    // A guest of Xen reads its clock in the kernel.
+    // A Xen guest reads its clock in the kernel.
     const READERS: [&str; 6] = [
         "read_hpet",
         "acpi_pm_read",
@@ -84,25 +85,26 @@ fn is_slow_clock(symbol: &str) -> bool {
     READERS.contains(&function(symbol))
 }
 
-/// Reading the clock in user space. While the clock source is a slow one that is mapped there (HPET, before Linux 4.7), it is
-/// read here, too; of a fast one, or one that is not mapped, nothing else is in the kernel.
+/// Returns true for functions that read the clock in user space. If the clock source is a slow one that is mapped there (HPET,
+/// before Linux 4.7), these functions read it too. With a fast clock source, or one that is not mapped, nothing else appears in
+/// the kernel.
 fn is_clock_of_vdso(symbol: &str) -> bool {
     ["__vdso_gettimeofday", "__vdso_clock_gettime"].contains(&function(symbol))
 }
 
-/// The function's name without what a compiler added: `shrink_lruvec.isra.0`, `xas_load+0x12`.
+/// Returns the function's name without compiler suffixes: `shrink_lruvec.isra.0`, `xas_load+0x12`.
 fn function(symbol: &str) -> &str {
     symbol.split(['.', '+', ' ']).next().unwrap_or(symbol)
 }
 
-/// Samples of one program, in shares of all samples.
+/// Samples of one program, as shares of all samples.
 pub struct ProgramShares<'r> {
-    /// `None` for all programs together.
+    /// Name of the program; `None` for all programs together.
     pub name: Option<&'r str>,
     pub line: u32,
     pub share: f64,
     pub kernel: Option<f64>,
-    /// That of the idle task, where programs are not told apart: it is left out of the others.
+    /// Share of the idle task, if programs are not separated; the other shares exclude it.
     pub idle: f64,
     pub spinning: Option<f64>,
     pub spinning_in: Option<String>,
@@ -110,14 +112,14 @@ pub struct ProgramShares<'r> {
     pub reclaim_for: Option<&'static str>,
     pub compaction: Option<f64>,
     pub slow_clock: Option<f64>,
-    /// The kernel function with the most samples of its own.
+    /// Kernel function with the most samples of its own.
     pub function: Option<(String, f64)>,
 }
 
-/// The idle task: time in it is nobody's.
+/// The idle task, whose time belongs to no program.
 const IDLE_TASK: &str = "swapper";
 
-/// Functions of the idle task, where programs are not told apart: kernel/sched/idle.c, drivers/idle.
+/// Returns true for functions of the idle task, if programs are not separated: kernel/sched/idle.c, drivers/idle.
 fn is_idle(symbol: &str) -> bool {
     const FUNCTIONS: [&str; 14] = [
         "do_idle",
@@ -144,7 +146,7 @@ fn is_idle(symbol: &str) -> bool {
 }
 
 impl<'r> ProgramShares<'r> {
-    /// Every program of a profile; all together where it does not tell them apart.
+    /// Returns every program of a profile, or all programs together if the profile does not separate them.
     pub fn of(rows: &'r [SampleRow]) -> Vec<Self> {
         let relative = is_relative(rows);
         let mut programs: BTreeMap<Option<&str>, Vec<&SampleRow>> = BTreeMap::new();
@@ -168,7 +170,7 @@ impl<'r> ProgramShares<'r> {
         let own = |is_counted: &dyn Fn(&SampleRow) -> bool| -> f64 {
             rows.iter().filter(|row| is_counted(row)).map(|row| row.own).sum()
         };
-        // A function's children contain all that it called, whether listed or not.
+        // The children of a function contain everything that it called, whether listed or not.
         let whole = |is_counted: &dyn Fn(&SampleRow) -> bool| -> f64 {
             let children = rows.iter().filter(|row| is_counted(row)).filter_map(|row| row.with_children);
             children.fold(own(is_counted), f64::max)
@@ -186,7 +188,7 @@ impl<'r> ProgramShares<'r> {
                 false => listed + in_graphs.sum::<f64>(),
             }
         };
-        // The sum of nothing is -0.0.
+        // The sum of an empty iterator is -0.0.
         let known = |share: f64| has_symbols.then_some(share + 0.0);
         let listed_spins = own(&|row| row.kernel && row.symbol.as_deref().is_some_and(is_spin));
         let are_graphs_whole = !rows.iter().any(|row| row.is_graph_lost);
@@ -199,7 +201,7 @@ impl<'r> ProgramShares<'r> {
             share: whole(&|_| true),
             kernel: has_objects.then(|| whole(&|row| row.kernel)),
             idle: 0.0,
-            // Where the list ends above the functions that spin, the call graph still shows them.
+            // If the list ends above the functions that spin, the call graph still shows them.
             spinning: if listed_spins > 0.0 { known(listed_spins) } else { in_callers(below(&is_spin)) },
             spinning_in: lock_taker(&graphs).filter(|_| are_graphs_whole),
             reclaim: in_callers(reclaim),
@@ -216,9 +218,9 @@ impl<'r> ProgramShares<'r> {
     }
 }
 
-/// The share of reading a slow clock source.
+/// Returns the share of reading a slow clock source.
 fn slow_clock(rows: &[&SampleRow]) -> f64 {
-    /// Less may be other users of the timer in the kernel.
+    /// Minimum share in the kernel; less may come from other users of the timer.
     const LEAST: f64 = 0.01;
     let share_of = |is_wanted: fn(&str) -> bool| -> f64 {
         rows.iter().filter(|row| row.symbol.as_deref().is_some_and(is_wanted)).map(|row| row.own).sum()
@@ -227,7 +229,7 @@ fn slow_clock(rows: &[&SampleRow]) -> f64 {
     if in_kernel < LEAST { in_kernel } else { in_kernel + share_of(is_clock_of_vdso) }
 }
 
-/// The function that takes the lock that is spun for most.
+/// Returns the function that takes the lock with the most spinning.
 fn lock_taker(graphs: &[CallGraph<'_>]) -> Option<String> {
     let mut best: Option<(&str, f64)> = None;
     for (caller, share) in graphs.iter().flat_map(|graph| graph.callers_of(is_spin)) {

@@ -112,7 +112,7 @@ fn columns_that_are_not_known_are_not_guessed() {
         TableColumns::of("# Children      Self       Samples        Period  Pid:Command  Shared Object  Symbol"),
         Some(all)
     );
-    // Shares of more than everything are those of several tables, or of other columns.
+    // Shares that add up to more than everything come from several tables, or from other columns.
     let twice = "    60.00%  fio  [kernel]  [k] a\n    70.00%  fio  [kernel]  [k] b\n";
     assert!(read_text(twice).unwrap().iter().all(|c| c.window.newest::<Profile>().is_empty()));
 }
@@ -145,7 +145,7 @@ fn spinning_below_a_call_graph_counts_where_the_list_ends_above_it() {
     assert_eq!(words(text, |p| p.spinning_in.get()).as_deref(), Some("inode_add"));
 }
 
-/// Kernels that map the HPET into programs read it there.
+/// Kernels that map the HPET into programs let them read it there.
 #[test]
 fn a_slow_clock_is_read_in_the_vdso_too() {
     let share = |text: &str| row_of::<Profile>(text).slow_clock.get().unwrap();
