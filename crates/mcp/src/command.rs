@@ -10,22 +10,23 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// The most that is repeated of what a command wrote to stderr, lines.
+/// Maximum number of stderr lines of a command that are repeated.
 const MOST_NOTES: usize = 20;
 
-/// What a command answered.
+/// The answer of a command.
 #[derive(Debug)]
 pub struct Answer {
-    /// What it printed to stdout.
+    /// The document printed to stdout.
     pub document: Value,
-    /// What it said besides, to stderr.
+    /// The notes printed to stderr.
     pub notes: Vec<String>,
 }
 
-/// Runs a command (no words: observes) with `--json`, with `input` on its standard input. It is ended if the client cancels the call.
+/// Runs a command (without words: observes) with `--json`, with `input` on its standard input. The command is terminated if the
+/// client cancels the call.
 ///
 /// # Errors
-/// Why the command failed, in its own words; that it was cancelled.
+/// Returns the command's own error message, or that it was cancelled.
 pub async fn run(
     program: &Path,
     command: &[&str],
@@ -53,12 +54,12 @@ pub async fn run(
     })
 }
 
-/// A command that is told to end when nobody waits for it any more. It then removes what it made.
+/// A command that is terminated when its caller stops waiting. The command then removes its temporary data.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // There is no id once it has ended and was waited for.
+        // There is no PID once it has ended and was reaped.
         if let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
@@ -66,13 +67,13 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Gives it its input and waits for its end.
+    /// Writes its input and waits for its end.
     async fn finish(mut self, input: Option<String>) -> std::io::Result<Output> {
         let stdin = self.0.stdin.take();
         let (out, err) = (self.0.stdout.take(), self.0.stderr.take());
         let write = async {
             if let Some((mut stdin, input)) = stdin.zip(input) {
-                // A command that refuses its input does not read all of it, and says why on stderr.
+                // A command that refuses its input does not read all of it, and gives the reason on stderr.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };

@@ -1,15 +1,15 @@
-//! The documents that were answered, and references to their parts.
+//! Documents of earlier answers, and references to their parts.
 
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// So many documents are kept; older ones are forgotten.
+/// Number of documents kept; older ones are discarded.
 const KEPT: usize = 16;
-/// A part whose JSON is longer than this, bytes, is answered as an outline.
+/// A part whose JSON is longer than this, in bytes, is answered with an outline.
 const LONGEST: usize = 16_000;
-/// The longest text that is shown within an outline, characters.
+/// Maximum length of a text shown in an outline, characters.
 const LONGEST_IN_OUTLINE: usize = 200;
-/// The most members that an outline lists.
+/// Maximum number of members listed in an outline.
 const MOST_IN_OUTLINE: usize = 200;
 
 /// The newest documents of this session, each with its number.
@@ -20,7 +20,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Keeps a document and returns the reference to it, such as `d3`, and where it is kept.
+    /// Stores a document. Returns its reference, such as `d3`, and the stored document.
     pub fn keep(&mut self, document: Value) -> (String, &Value) {
         self.count += 1;
         if self.kept.len() == KEPT {
@@ -30,10 +30,10 @@ impl Documents {
         (format!("d{count}"), kept)
     }
 
-    /// The part with this reference, such as `d3/findings/0`: a document, then a JSON pointer (RFC 6901).
+    /// Returns the part with this reference, such as `d3/findings/0`: a document, then a JSON pointer (RFC 6901).
     ///
     /// # Errors
-    /// There is no such document, or no longer; it has no such part.
+    /// Fails if the document does not exist or was discarded, or if it has no such part.
     pub fn part(&self, reference: &str) -> Result<&Value, String> {
         let (name, pointer) = match reference.find('/') {
             Some(slash) => reference.split_at(slash),
@@ -52,13 +52,13 @@ impl Documents {
     }
 }
 
-/// A part as JSON; if that is long, its members with the references to them.
+/// Returns a part as JSON; if that is long, its members with references to them.
 pub fn details(reference: &str, part: &Value) -> String {
     let json = whyslow_show::json::pretty(part);
     if json.len() <= LONGEST { json } else { outline(reference, part) }
 }
 
-/// The references to the members of a document that have members of their own.
+/// Lists the references to those members of a document that have members of their own.
 pub fn contents(reference: &str, document: &Value) -> Vec<String> {
     let Value::Object(members) = document else { return Vec::new() };
     let part = |(name, value): (&String, &Value)| match value {
@@ -103,7 +103,7 @@ fn shortened(text: &str) -> String {
     whyslow_show::escape::terminal(&short).into_owned()
 }
 
-/// A member's name within a JSON pointer.
+/// Escapes a member's name for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,9 +1,9 @@
 //! The commands of whyslow as tools for agents: a server of the Model Context Protocol (<https://modelcontextprotocol.io>) over
 //! standard input and output.
 //!
-//! Each tool runs the program itself with `--json`. So an answer is what that command prints, a call that the client cancels
-//! ends with its process, and nothing is written between the messages on standard output. The commands that tools can run are
-//! those that change nothing; changes are shown as plans.
+//! Each tool runs the program itself with `--json`. An answer is therefore what that command prints, a call that the client
+//! cancels ends with its process, and nothing is written between the messages on standard output. The tools can run only commands
+//! that change nothing; changes are shown as plans.
 
 mod command;
 mod documents;
@@ -16,10 +16,10 @@ use std::io;
 use std::path::PathBuf;
 use whyslow_model::human;
 
-/// Answers until the client closes standard input. `program` is run for each call.
+/// Answers until the client closes standard input. Runs `program` for each call.
 ///
 /// # Errors
-/// The client does not speak the protocol; the runtime cannot be started.
+/// Fails if the client does not speak the protocol, or the runtime cannot be started.
 pub fn serve(program: PathBuf) -> io::Result<()> {
     // Standard input is read in a thread, and the runtime panics if none can be started.
     let started = std::thread::Builder::new().name("probe".into()).spawn(|| {});

@@ -1,4 +1,4 @@
-//! A document in few words: what a person would see of it.
+//! Summarizes a document in the form that a person would see.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,29 +10,29 @@ use whyslow_model::tune::{PlanDocument, Rehearsal};
 use whyslow_show::escape;
 use whyslow_show::text::{self, TextStyle};
 
-/// The most lines of a list.
+/// Maximum number of lines of a list.
 const LONGEST_LIST: usize = 300;
-/// The most findings that are listed.
+/// Maximum number of findings that are listed.
 const MOST_FINDINGS: usize = 10;
 
-/// What a document is, which decides how it is drawn.
+/// Kind of a document, which decides how it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What observing and reading captures yield.
+    /// Result of observing or of reading captures.
     Diagnosis,
-    /// What happened over a recording.
+    /// Events over a recording.
     Explanation,
-    /// What differs between two periods or results.
+    /// Differences between two periods or results.
     Comparison,
-    /// What a change would do.
+    /// Effects of a planned change.
     Plan,
-    /// What a trial would do.
+    /// Plan of a trial.
     Trial,
     /// A list of rules or metrics, or one rule.
     List,
 }
 
-/// The document as text; as JSON if it cannot be drawn.
+/// Formats the document as text, or as JSON if it cannot be formatted.
 pub fn text(kind: Kind, document: &Value) -> String {
     let style = TextStyle { width: 100, colour: false, all: false, utc: true };
     match kind {
@@ -52,7 +52,7 @@ fn drawn<T: DeserializeOwned>(document: &Value, style: &TextStyle, draw: fn(&T, 
     }
 }
 
-/// A line for each entry of a list: its id or name, and what it means; of a single family, its metrics too.
+/// Formats a line for each entry of a list: its id or name, and its meaning; for a single family, its metrics too.
 fn list(document: &Value) -> String {
     let Value::Array(entries) = document else { return whyslow_show::json::pretty(document) };
     let members = |entry: &Value| entry.get("metrics").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -75,7 +75,7 @@ fn line(entry: &Value) -> Option<String> {
     Some(text("means").or_else(|| text("help")).map_or(name.clone(), |meaning| format!("{name}: {meaning}")))
 }
 
-/// The verdict and the findings of a diagnosis, each with its reference: the screen names causes in words only.
+/// Formats the verdict and the findings of a diagnosis, each with its reference, because the screen names causes only in words.
 pub fn findings(reference: &str, document: &Value) -> String {
     let Ok(diagnosis) = Diagnosis::deserialize(document) else { return String::new() };
     let mut lines = vec![format!("Verdict: {}", spelled(&diagnosis.verdict))];
@@ -90,7 +90,7 @@ pub fn findings(reference: &str, document: &Value) -> String {
     lines.join("\n")
 }
 
-/// A word of the document, as its JSON spells it.
+/// Returns a word of the document in its JSON spelling.
 fn spelled(word: &impl Serialize) -> String {
     serde_json::to_value(word).ok().and_then(|word| Some(word.as_str()?.to_owned())).unwrap_or_default()
 }
