@@ -43,8 +43,8 @@ pub enum BaselineKind {
     Captures,
 }
 
-/// Hardware, firmware, kernel, settings and mounts: name (`kernel`, `disk vda: scheduler`) and value, as the system spells
-/// them. The text is not trusted: whoever draws it escapes it.
+/// Hardware, firmware, kernel, settings and mounts: name (`kernel`, `disk vda: scheduler`) and value, as the system
+/// spells them. The text is untrusted: anything that displays it must escape it.
 pub type Inventory = BTreeMap<String, String>;
 
 /// Repeated measurements of one quantity.
@@ -94,7 +94,7 @@ pub enum Better {
 }
 
 impl Baseline {
-    /// A baseline that has not been saved yet.
+    /// Creates a baseline that has not been saved yet.
     pub fn new(kind: BaselineKind, inventory: Inventory, series: Vec<BaselineSeries>) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -108,7 +108,7 @@ impl Baseline {
         }
     }
 
-    /// The series of a metric and a subject.
+    /// Returns the series of a metric and a subject.
     pub fn series(&self, metric: &str, subject: &Subject) -> Option<&BaselineSeries> {
         self.series.iter().find(|series| series.metric == metric && series.subject == *subject)
     }
@@ -137,7 +137,7 @@ impl From<Baseline> for Listed {
 }
 
 impl BaselineSeries {
-    /// A series of samples that were measured independently, such as repeats of a benchmark.
+    /// Creates a series from independent samples, such as repeats of a benchmark.
     pub fn of_repeats(metric: &str, subject: Subject, unit: &str, better: Better, samples: Vec<f64>) -> Self {
         let distribution = Distribution::of(unit, samples.iter().copied());
         Self {
@@ -152,8 +152,8 @@ impl BaselineSeries {
         }
     }
 
-    /// A series of the rate of a load, from counts per interval of this length in seconds. The last interval may be shorter and is
-    /// left out.
+    /// Creates a series of the rate of a load, from counts per interval of `length` seconds. Drops the last interval,
+    /// which may be shorter.
     pub fn of_counts(metric: &str, subject: Subject, unit: &str, counts: &[u64], length: f64) -> Self {
         let whole = counts.split_last().map_or(&[][..], |(_, whole)| whole);
         let rates = whole.iter().map(|count| *count as f64 / length).collect();
@@ -170,14 +170,14 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// An empty distribution of values in this unit. Times and ratios are counted in billionths, everything else in
-    /// thousandths.
+    /// Creates an empty distribution of values in this unit. The resolution of times and ratios is one billionth, that
+    /// of everything else one thousandth.
     pub fn new(unit: &str) -> Self {
         let resolution = if matches!(unit, "s" | "ratio") { 1e-9 } else { 1e-3 };
         Self { resolution, counts: Histogram::from_counts([]) }
     }
 
-    /// The distribution of these values.
+    /// Creates the distribution of these values.
     pub fn of(unit: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let mut all = Self::new(unit);
         let scale = all.resolution;
@@ -185,7 +185,7 @@ impl Distribution {
         all
     }
 
-    /// A distribution from a histogram of whole multiples of `resolution`.
+    /// Creates a distribution from a histogram of whole multiples of `resolution`.
     pub fn from_counts(resolution: f64, counts: Histogram) -> Self {
         Self { resolution, counts }
     }
@@ -197,27 +197,27 @@ impl Distribution {
         }
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.counts.count().unwrap_or(0)
     }
 
-    /// The quantile (0..1), to within 1.6 %; `None` without values.
+    /// Returns the quantile (0..1), to within 1.6 %; `None` without values.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         self.counts.quantile(share).map(|value| value * self.resolution)
     }
 
-    /// The maximum, to the same precision.
+    /// Returns the maximum, to the same precision.
     pub fn max(&self) -> Option<f64> {
         let (bucket, _) = self.counts.buckets()?.last()?;
         Some(middle(*bucket) * self.resolution)
     }
 }
 
-/// A value as a whole multiple of the resolution.
+/// Rounds a value to a whole multiple of the resolution; `None` for negative and non-finite values.
 fn counted(value: f64, resolution: f64) -> Option<u64> {
     let multiple = (value / resolution).round();
-    // From 2^53 on not every whole number is an f64; the buckets there are much wider anyway.
+    // Above 2^53 not every integer is an f64; the buckets there are much wider anyway.
     (0.0..u64::MAX as f64).contains(&multiple).then_some(multiple as u64)
 }
 

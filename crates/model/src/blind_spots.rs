@@ -1,18 +1,19 @@
-//! What sources could not show.
+//! Blind spots of the sources: what they could not read, and why.
 
 use crate::catalogue::{ReadOutcome, SourceReport};
 use crate::diagnosis::BlindSpot;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
-/// What the sources of a window could not show, by their newest reports. `worth_having` are those whose absence is reported too, by the
-/// beginning of their names, each with a remedy; what others lack, this machine does not have.
+/// Returns what the sources of a window could not show, according to their newest reports. Reports an absent source
+/// only if its name begins with a prefix in `worth_having`, each with a remedy; the machine simply does not have what
+/// the others read.
 pub fn of_sources(window: &Window, worth_having: &[(&str, &str)]) -> Vec<BlindSpot> {
     let mut newest: BTreeMap<&str, &SourceReport> = BTreeMap::new();
     for report in window.snapshots().iter().flat_map(|s| &s.sources) {
         newest.insert(&report.source, report);
     }
-    // What is missed for one reason is one blind spot: without BPF there are many.
+    // Sources that fail for the same reason are one blind spot: without BPF there are many.
     let mut missed: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
     for report in newest.values() {
         if let Some(reason) = why_missed(report, worth_having) {
@@ -22,7 +23,7 @@ pub fn of_sources(window: &Window, worth_having: &[(&str, &str)]) -> Vec<BlindSp
     missed.into_iter().map(|((why, remedy), what)| BlindSpot { what: what.join("; "), why, remedy }).collect()
 }
 
-/// Why a source did not show what it could, and the remedy.
+/// Returns why a source is a blind spot, and the remedy.
 fn why_missed(report: &SourceReport, worth_having: &[(&str, &str)]) -> Option<(String, String)> {
     Some(match &report.outcome {
         ReadOutcome::Read => return None,

@@ -1,13 +1,14 @@
-//! Control groups by their paths: their members, and the systemd unit or container they belong to.
+//! Control groups by path: their members, and the systemd unit or container that they belong to.
 
 /// Length of the short container id that people use.
 const SHORT_ID: usize = 12;
-/// What container runtimes prepend to the id in the name of a scope.
+/// Prefixes that container runtimes put before the id in the name of a scope.
 const RUNTIMES: [&str; 5] = ["docker-", "libpod-", "crio-", "cri-containerd-", "containerd-"];
 
-/// The systemd unit of a control group: the innermost service or scope that is not a container.
+/// Returns the systemd unit of a control group: the innermost service or scope that is not a container.
 ///
-/// `/system.slice/system-postgresql.slice/postgresql@15-main.service` is `postgresql@15-main`; scopes keep their ending.
+/// `/system.slice/system-postgresql.slice/postgresql@15-main.service` is `postgresql@15-main`; scopes keep their
+/// suffix.
 pub fn unit(cgroup: &str) -> Option<String> {
     let parts = cgroup.rsplit('/').filter(|part| id(part).is_none());
     let mut units = parts.filter(|part| *part != "init.scope");
@@ -17,12 +18,13 @@ pub fn unit(cgroup: &str) -> Option<String> {
     })
 }
 
-/// The short id of the control group's container.
+/// Returns the short id of the control group's container.
 pub fn container(cgroup: &str) -> Option<String> {
     cgroup.rsplit('/').find_map(id)
 }
 
-/// The name of the virtual machine that libvirt (`machine-qemu\x2d1\x2dweb1.scope`) or Proxmox (`/qemu.slice/100.scope`) runs in it.
+/// Returns the name of the virtual machine that libvirt (`machine-qemu\x2d1\x2dweb1.scope`) or Proxmox
+/// (`/qemu.slice/100.scope`) runs in the control group.
 pub fn guest(cgroup: &str) -> Option<String> {
     let of_proxmox = |part: &str| cgroup.contains("/qemu.slice/").then(|| part.to_owned());
     let of_libvirt = |part: &str| {
@@ -34,7 +36,7 @@ pub fn guest(cgroup: &str) -> Option<String> {
     scopes.find_map(|part| of_libvirt(part).or_else(|| of_proxmox(part)))
 }
 
-/// `\xNN` in the name of a unit stands for a byte (systemd.unit(5)).
+/// Decodes `\xNN`, which stands for a byte in the name of a unit (systemd.unit(5)).
 fn unescaped(name: &str) -> String {
     let mut parts = name.split("\\x");
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -48,7 +50,7 @@ fn unescaped(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The short id, if a path component is a container's: 64 hexadecimal digits, alone or in a runtime's scope.
+/// Returns the short id if a path component is a container's: 64 hexadecimal digits, alone or in a runtime's scope.
 fn id(part: &str) -> Option<String> {
     let scope = part.strip_suffix(".scope").unwrap_or(part);
     let bare = RUNTIMES.iter().find_map(|runtime| scope.strip_prefix(runtime)).unwrap_or(scope);
@@ -56,7 +58,8 @@ fn id(part: &str) -> Option<String> {
     is_id.then(|| bare[..SHORT_ID].to_owned())
 }
 
-/// The group that one of its processes is counted with: up to the container, else up to the innermost systemd unit.
+/// Returns the group to which a process of this group is attributed: up to the container, otherwise up to the innermost
+/// systemd unit.
 pub fn accountable(cgroup: &str) -> &str {
     let is_unit = |part: &str| part.ends_with(".service") || part.ends_with(".scope") && part != "init.scope";
     let parts = || cgroup.rmatch_indices('/').map(|(at, _)| at);
@@ -68,7 +71,7 @@ pub fn accountable(cgroup: &str) -> &str {
     }
 }
 
-/// Whether one of these control groups, one a line, is `group` or lies in it.
+/// Returns whether one of these control groups, one per line, is `group` or lies below it.
 pub fn in_group(cgroups: Option<&str>, group: &str) -> bool {
     let inside = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     cgroups.is_some_and(|all| all.lines().any(inside))

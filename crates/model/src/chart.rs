@@ -1,7 +1,8 @@
-//! Charts: what `whyslow report` draws, and its JSON, `whyslow.report/1`. Fields may be added, existing ones do not change.
+//! Charts: the data that `whyslow report` draws, and its JSON, `whyslow.report/1`. Fields may be added, existing ones
+//! do not change.
 //!
-//! Values are in base units (`s`, `By`, `By/s`, `bit/s`, `1/s`, `Hz`, `Cel`); `1` is a ratio, `count` a number of things. A value
-//! that is not known is `null`, which is a gap in the chart.
+//! Values are in base units (`s`, `By`, `By/s`, `bit/s`, `1/s`, `Hz`, `Cel`); `1` is a ratio, `count` a number of
+//! things. An unknown value is `null`: a gap in the chart.
 
 use crate::diagnosis::Diagnosis;
 use crate::explanation::Explanation;
@@ -113,7 +114,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// Only the intervals that end after a time, seconds since 1970; `None` if there are none.
+    /// Keeps only the intervals that end after a time, seconds since 1970; `None` if there are none.
     pub fn after(mut self, time: f64) -> Option<Self> {
         let first = self.times.iter().position(|end| *end > time)?;
         let cut = |values: &mut Vec<Option<f64>>| drop(values.drain(..first.min(values.len())));
@@ -150,18 +151,18 @@ pub struct ChartSeries {
 }
 
 impl ChartSeries {
-    /// The mean of the means over time; `None` without values.
+    /// Returns the mean of the means over time; `None` without values.
     pub fn average(&self) -> Option<f64> {
         let (count, sum) = self.mean.iter().flatten().fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
         (count > 0).then(|| sum / f64::from(count))
     }
 
-    /// The smallest value.
+    /// Returns the smallest value.
     pub fn lowest(&self) -> Option<f64> {
         self.min.as_ref().unwrap_or(&self.mean).iter().flatten().copied().reduce(f64::min)
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn highest(&self) -> Option<f64> {
         self.max.as_ref().unwrap_or(&self.mean).iter().flatten().copied().reduce(f64::max)
     }

@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-/// No kernel has more CPUs (NR_CPUS of arch/x86/Kconfig).
+/// Limit on the number of CPUs: no kernel has more (NR_CPUS of arch/x86/Kconfig).
 pub const MAX_CPUS: u32 = 8192;
 
-/// The numbers of a list; `None` if it is none.
+/// Parses a list; `None` if the text is not a list.
 pub fn parse(text: &str) -> Option<BTreeSet<u32>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     Some(parts.map(range).collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// The numbers of one part of a list: `8`, `0-3`.
+/// Parses one part of a list: `8`, `0-3`.
 pub fn range(text: &str) -> Option<RangeInclusive<u32>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (first <= last && last < MAX_CPUS).then_some(first..=last)
 }
 
-/// The list of some numbers, as short as can be.
+/// Formats numbers as the shortest list.
 pub fn format(numbers: &BTreeSet<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
@@ -32,7 +32,7 @@ pub fn format(numbers: &BTreeSet<u32>) -> String {
     ranges.iter().map(words).collect::<Vec<_>>().join(",")
 }
 
-/// The same numbers as a hexadecimal mask in words of 32 bits, as the kernel reads and prints it: `f`, `1,00000000`
+/// Formats numbers as a hexadecimal mask in words of 32 bits, as the kernel reads and prints it: `f`, `1,00000000`
 /// (lib/vsprintf.c: bitmap_string).
 pub fn mask(cpus: &BTreeSet<u32>) -> String {
     let words = cpus.last().map_or(1, |last| last / 32 + 1);

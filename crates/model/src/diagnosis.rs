@@ -64,7 +64,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// One that has no more to say than its verdict.
+    /// Creates a diagnosis with a verdict and nothing else.
     pub fn new(verdict: Verdict, window: TimeSpan) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -198,10 +198,11 @@ pub struct InterferencePair {
 }
 
 impl InterferencePair {
-    /// The waiting, and the share of the victim's time, from which the victim is noticeably slower.
+    /// Thresholds at which the victim is noticeably slower: share of the time spent waiting, and share of the victim's
+    /// time lost.
     const FELT: (f64, f64) = (0.05, 0.1);
 
-    /// Whether it is more than a suspicion, and noticeable.
+    /// Returns whether it is noticeable, with at least medium confidence.
     pub fn is_felt(&self) -> bool {
         self.confidence >= Confidence::Medium
             && self.seconds >= Self::FELT.0 * self.observed
@@ -237,12 +238,12 @@ pub struct SubjectFigures {
 }
 
 impl SubjectFigures {
-    /// A known signal.
+    /// Returns a known signal.
     pub fn evidence(&self, metric: &str) -> Option<&Evidence> {
         self.values.iter().find(|value| value.metric == metric)
     }
 
-    /// A known signal that is a number.
+    /// Returns a known signal that is a number.
     pub fn number(&self, metric: &str) -> Option<f64> {
         match self.evidence(metric)?.value {
             Reading::Number(number) => Some(number),
@@ -267,12 +268,12 @@ pub struct Host {
 }
 
 impl Host {
-    /// Whether the names of both are known, and say that they are two machines.
+    /// Returns whether both hosts have a known name, and the names belong to different machines.
     pub fn is_another(&self, other: &Self) -> bool {
         Self::names_differ(self.name.as_deref(), other.name.as_deref())
     }
 
-    /// Whether both names are known, and one is not the other's full name. `localhost` is any machine.
+    /// Returns whether both names are known and neither is the other's full name. `localhost` matches any machine.
     pub fn names_differ(a: Option<&str>, b: Option<&str>) -> bool {
         let (Some(a), Some(b)) = (a, b) else { return false };
         let is_full_name = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'));
@@ -299,7 +300,7 @@ pub struct TimeSpan {
 }
 
 impl TimeSpan {
-    /// A span of so many samples, without the times of its ends.
+    /// Creates a span of this many samples, without start and end times.
     pub fn of(source: Origin, seconds: f64, samples: usize) -> Self {
         Self { start: None, end: None, seconds, is_assumed: false, samples, source }
     }
@@ -343,7 +344,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// As in documents.
+    /// Returns the word used in documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -352,7 +353,7 @@ impl Confidence {
         }
     }
 
-    /// The one with this word.
+    /// Returns the level with this word.
     pub fn named(word: &str) -> Option<Self> {
         [Self::Low, Self::Medium, Self::High].into_iter().find(|confidence| confidence.word() == word)
     }
@@ -394,17 +395,17 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A subject without a process.
+    /// Creates a subject without a process.
     pub fn new(kind: &str, name: impl Into<String>) -> Self {
         Self { kind: kind.into(), name: name.into(), ..Self::default() }
     }
 
-    /// The machine itself.
+    /// Returns the machine itself as the subject.
     pub fn host() -> Self {
         Self::new("host", "host")
     }
 
-    /// The key of a finding with this id about it.
+    /// Returns the key of a finding with this id about the subject.
     pub fn key_of(&self, id: &str) -> String {
         let Self { name, pid, tid, netns, .. } = self;
         let task = match (pid, tid) {
@@ -417,7 +418,7 @@ impl Subject {
         format!("{id}@{name}{task}{netns}{capture}")
     }
 
-    /// Whether both are the same apart from the process.
+    /// Returns whether both are the same apart from process and thread.
     pub fn is_namesake_of(&self, other: &Self) -> bool {
         let without_task = |subject: &Self| Self { pid: None, tid: None, ..subject.clone() };
         without_task(self) == without_task(other)
@@ -472,16 +473,18 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The key others refer to it by: `id@name`, with `[pid]` or `[pid/tid]` appended if the subject is a process or thread, as
-    /// several can have one name, and with `@` and the network namespace if that is not the observer's own.
+    /// Returns the key by which others refer to it: `id@name`, with `[pid]` or `[pid/tid]` appended if the subject is a
+    /// process or thread, as several can share a name, and with `@` and the network namespace unless that is the
+    /// observer's own. If the subject has a capture, ` in ` and its name follow.
     pub fn key(&self) -> String {
         self.subject.key_of(&self.id)
     }
 
-    /// Time lost from which a machine is not healthy.
+    /// Share of lost time from which a machine is not healthy.
     const FELT: f64 = 0.05;
 
-    /// Whether it was noticeable. A finding with only a lower bound can have cost any time, and counts as noticeable.
+    /// Returns whether it was noticeable, with at least medium confidence. A finding with only a lower bound may have
+    /// cost any amount of time, and counts as noticeable.
     pub fn is_felt(&self) -> bool {
         let is_noticed = self.impact >= Self::FELT || self.impact_is == Basis::AtLeast;
         self.confidence >= Confidence::Medium && is_noticed
@@ -605,12 +608,12 @@ pub struct CgroupShare {
 }
 
 impl Culprit {
-    /// The number of processes; 1 if it is not a process.
+    /// Returns the number of processes; 1 if the culprit is not a process.
     pub fn count(&self) -> usize {
         self.pids.len().max(1)
     }
 
-    /// All its processes.
+    /// Returns all its processes.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         let one = self.pid.filter(|_| self.pids.is_empty());
         self.pids.iter().copied().chain(one)
@@ -722,7 +725,7 @@ pub struct NotCleared {
     pub during: Option<During>,
 }
 
-/// Why a resource is a blind spot of captures.
+/// Reason given when no capture covers a resource.
 pub const NOT_CAPTURED: &str = "not covered by any capture";
 
 /// Something that could not be observed.

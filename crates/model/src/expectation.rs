@@ -1,5 +1,5 @@
-//! What storage and network should deliver, beside what was measured: `whyslow.expect/1`. Public interface, described in docs/expect.md: fields may be
-//! added, existing ones do not change.
+//! Expected performance of storage and network next to the measured one: `whyslow.expect/1`. Public interface,
+//! described in docs/expect.md: fields may be added, existing ones do not change.
 
 use crate::diagnosis::BlindSpot;
 use schemars::JsonSchema;

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Values that are counted exactly, before buckets widen: two octaves' worth of buckets.
+/// Values below this are counted exactly, before buckets widen: two octaves' worth of buckets.
 const EXACT: u64 = 64;
 /// Buckets per octave.
 const SUB: u32 = 32;
@@ -19,7 +19,7 @@ const SUB: u32 = 32;
 #[serde(try_from = "Option<Vec<(u32, u64)>>")]
 pub struct Histogram(Option<Vec<(u32, u64)>>);
 
-/// Counts from a document, which may be in any order; fails if their sum overflows.
+/// Reads counts from a document, in any order; fails if their sum overflows.
 impl TryFrom<Option<Vec<(u32, u64)>>> for Histogram {
     type Error = &'static str;
 
@@ -30,7 +30,7 @@ impl TryFrom<Option<Vec<(u32, u64)>>> for Histogram {
     }
 }
 
-/// The bucket that counts a value.
+/// Returns the bucket that counts a value.
 pub fn bucket_of(value: u64) -> u32 {
     if value < EXACT {
         return value as u32;
@@ -39,7 +39,7 @@ pub fn bucket_of(value: u64) -> u32 {
     shift * SUB + (value >> shift) as u32
 }
 
-/// The smallest value of a bucket and the number of values it spans; 0 values beyond the last bucket.
+/// Returns the smallest value of a bucket and the number of values it spans; 0 values beyond the last bucket.
 pub fn span(bucket: u32) -> (u64, u64) {
     match (bucket / SUB).checked_sub(1) {
         None | Some(0) => (u64::from(bucket), 1),
@@ -51,11 +51,11 @@ pub fn span(bucket: u32) -> (u64, u64) {
 }
 
 impl Histogram {
-    /// A histogram from counts by bucket, in any order; empty ones may be left out.
+    /// Creates a histogram from counts by bucket, in any order; empty buckets may be omitted.
     pub fn from_counts(counts: impl IntoIterator<Item = (u32, u64)>) -> Self {
         let mut buckets: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         buckets.sort_unstable();
-        // There is no bucket beyond the last: the data is broken.
+        // No value is in a bucket beyond the last: the data is damaged.
         buckets.retain(|(bucket, _)| *bucket <= bucket_of(u64::MAX));
         buckets.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -67,7 +67,7 @@ impl Histogram {
         Self(Some(buckets))
     }
 
-    /// A histogram of these values.
+    /// Creates a histogram of these values.
     pub fn from_values(values: impl IntoIterator<Item = u64>) -> Self {
         Self::from_counts(values.into_iter().map(|value| (bucket_of(value), 1)))
     }
@@ -82,17 +82,17 @@ impl Histogram {
         }
     }
 
-    /// The non-empty buckets, in order; `None` if it was not read.
+    /// Returns the non-empty buckets, in order; `None` if the histogram was not read.
     pub fn buckets(&self) -> Option<&[(u32, u64)]> {
         self.0.as_deref()
     }
 
-    /// Number of values; `None` if it was not read.
+    /// Returns the number of values; `None` if the histogram was not read.
     pub fn count(&self) -> Option<u64> {
         Some(self.0.as_ref()?.iter().map(|(_, count)| count).sum())
     }
 
-    /// The quantile `q` (0..1): the middle of its bucket. `None` without values.
+    /// Returns the quantile `q` (0..1): the middle of its bucket. `None` without values.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let buckets = self.0.as_ref()?;
         let rank = (q.clamp(0.0, 1.0) * self.count()? as f64).ceil().max(1.0) as u64;
@@ -103,14 +103,14 @@ impl Histogram {
         })
     }
 
-    /// The mean, with each value taken as the middle of its bucket. `None` without values.
+    /// Returns the mean, with each value taken as the middle of its bucket. `None` without values.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count().filter(|count| *count > 0)?;
         let sum: f64 = self.0.as_ref()?.iter().map(|(bucket, n)| middle(*bucket) * *n as f64).sum();
         Some(sum / count as f64)
     }
 
-    /// The sum of both. A histogram that was not read adds nothing.
+    /// Returns the sum of both. A histogram that was not read adds nothing.
     pub fn merged(&self, other: &Self) -> Self {
         match (self.buckets(), other.buckets()) {
             (Some(a), Some(b)) => Self::from_counts(a.iter().chain(b).copied()),
@@ -119,8 +119,8 @@ impl Histogram {
         }
     }
 
-    /// The buckets whose counts differ from those of `earlier`, in order: bucket, count then, count now. A histogram that was
-    /// not read has no counts.
+    /// Returns the buckets whose counts differ from those of `earlier`, in order: bucket, count then, count now. Treats
+    /// a histogram that was not read as empty.
     pub fn changes(&self, earlier: &Self) -> Vec<(u32, u64, u64)> {
         let (mut now, mut then) = (self.iter().peekable(), earlier.iter().peekable());
         let mut changes = Vec::new();
@@ -142,7 +142,7 @@ impl Histogram {
         self.0.iter().flatten().copied()
     }
 
-    /// The growth since `earlier`; `None` if either was not read, or a count fell, as after a reset.
+    /// Returns the growth since `earlier`; `None` if either was not read, or a count fell, as after a reset.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let (now, mut then) = (self.buckets()?, earlier.buckets()?.iter().peekable());
         let mut grown = Vec::new();
@@ -155,7 +155,7 @@ impl Histogram {
     }
 }
 
-/// The middle of a bucket's values.
+/// Returns the middle of a bucket's values.
 pub fn middle(bucket: u32) -> f64 {
     let (first, width) = span(bucket);
     first as f64 + (width - 1) as f64 / 2.0

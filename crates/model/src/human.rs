@@ -11,8 +11,8 @@ const BINARY: &[(f64, &str)] = &[
     (1_125_899_906_842_624.0, "Pi"),
 ];
 const DECIMAL: &[(f64, &str)] = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
-/// From how many seconds on, the size of the unit, its name. Two minutes, two hours and two days are where the next unit
-/// serves better.
+/// Units of time: smallest number of seconds to use the unit for, its size, its name. Minutes, hours and days start at
+/// two, where they read better.
 const TIME: &[(f64, f64, &str)] = &[
     (0.0, 1e-9, "ns"),
     (1e-6, 1e-6, "µs"),
@@ -23,7 +23,7 @@ const TIME: &[(f64, f64, &str)] = &[
     (172_800.0, 86_400.0, "d"),
 ];
 
-/// A number in a base unit, made human; a flag is yes or no. A unit that is not known stands as it is.
+/// Formats a number in a base unit; a flag becomes yes or no. An unknown unit is appended as it is.
 pub fn quantity(number: f64, unit: &str) -> String {
     match unit {
         "s" => seconds(number),
@@ -32,7 +32,7 @@ pub fn quantity(number: f64, unit: &str) -> String {
         "bit/s" => scaled(number, DECIMAL, "bit/s"),
         "Hz" => scaled(number, DECIMAL, "Hz"),
         "ratio" => percent(number),
-        // Of millions nobody counts the digits.
+        // Nobody counts the digits of millions.
         "1/s" if number.abs() >= 1e6 => scaled(number, DECIMAL, "/s"),
         "1/s" => format!("{}/s", digits(number)),
         "count" | "" => digits(number),
@@ -41,17 +41,18 @@ pub fn quantity(number: f64, unit: &str) -> String {
     }
 }
 
-/// A number of bytes, in binary units.
+/// Formats a number of bytes in binary units.
 pub fn bytes(bytes: u64) -> String {
     quantity(bytes as f64, "bytes")
 }
 
-/// How many times as much: `2.1`, `12`.
+/// Formats a factor: `2.1`, `12`.
 pub fn factor(factor: f64) -> String {
     if factor < 9.95 { format!("{factor:.1}") } else { format!("{factor:.0}") }
 }
 
-/// How a value changed, from its ratio to the one before: `+11 %`, `-93 %`, `5.3 times`. Percentages are of the value before.
+/// Formats a change, given the ratio to the value before: `+11 %`, `-93 %`, `5.3 times`. Percentages are of the value
+/// before.
 pub fn change(ratio: f64) -> String {
     match ratio {
         3.0.. => format!("{ratio:.1} times"),
@@ -60,18 +61,18 @@ pub fn change(ratio: f64) -> String {
     }
 }
 
-/// A ratio as a percentage.
+/// Formats a ratio as a percentage.
 pub fn percent(ratio: f64) -> String {
     format!("{} %", digits(ratio * 100.0))
 }
 
-/// A share of a whole as a whole percentage; little is not nothing.
+/// Formats a share of a whole as a whole percentage; small shares are `< 1 %`, not zero.
 pub fn share(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent > 0.0 && percent < 1.0 { "< 1 %".to_owned() } else { format!("{percent:.0} %") }
 }
 
-/// A time in seconds, in the unit it is spoken of.
+/// Formats seconds in the most readable unit of time.
 fn seconds(seconds: f64) -> String {
     if seconds == 0.0 {
         return "0 s".to_owned();
@@ -80,17 +81,17 @@ fn seconds(seconds: f64) -> String {
     format!("{} {name}", digits(seconds / size))
 }
 
-/// A number in the largest unit that is not above it; in the smallest where all are.
+/// Formats a number in the largest unit that is not above it, or in the smallest unit if all are.
 fn scaled(number: f64, steps: &[(f64, &str)], unit: &str) -> String {
     let (size, prefix) = steps.iter().rev().find(|(size, _)| number.abs() >= *size).unwrap_or(&steps[0]);
     format!("{} {prefix}{unit}", digits(number / size))
 }
 
-/// Three significant digits; whole numbers, and those of four digits and more, without a fraction. What is too small for
-/// two decimals is a bound, not an exponent: nobody reads '1.14e-3 %' in passing.
+/// Formats three significant digits; whole numbers and those of 100 and more have no fraction. A number too small for
+/// two decimals becomes a bound, not an exponent: nobody reads '1.14e-3 %' in passing.
 fn digits(number: f64) -> String {
     let magnitude = number.abs();
-    // Minus zero is zero.
+    // Avoids minus zero.
     let number = if magnitude == 0.0 { 0.0 } else { number };
     if magnitude >= 1e15 {
         format!("{number:.2e}")
@@ -107,10 +108,10 @@ fn digits(number: f64) -> String {
     }
 }
 
-/// `(os error 2)`, with the blank before it.
+/// Start of `(os error 2)`, with the space before it.
 const OPENING: &str = " (os error ";
 
-/// A message without the error numbers in it.
+/// Removes the error numbers from a message.
 pub fn without_error_numbers(message: &str) -> Cow<'_, str> {
     let mut parts = message.split(OPENING);
     let first = parts.next().unwrap_or_default();
@@ -124,12 +125,13 @@ pub fn without_error_numbers(message: &str) -> Cow<'_, str> {
     Cow::Owned(std::iter::once(first.to_owned()).chain(rest).collect())
 }
 
-/// An error in words.
+/// Formats an I/O error without its error number.
 pub fn io_error(error: &std::io::Error) -> String {
     without_error_numbers(&error.to_string()).into_owned()
 }
 
-/// Why no thread could be started, and what to do: nearly always a limit on the number of tasks was reached (pthread_create(3)).
+/// Formats why no thread could be started, and what to do: nearly always a limit on the number of tasks was reached
+/// (pthread_create(3)).
 pub fn no_thread(error: &std::io::Error) -> String {
     let remedy =
         "raise the limit on tasks (pids.max of the control group, TasksMax= of the unit, ulimit -u), or end some";

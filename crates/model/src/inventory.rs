@@ -1,7 +1,7 @@
-//! What a machine consists of and how it is set, and what changed of that: from the rows of `inventory` and `change`.
+//! Inventory of a machine (hardware, packages, settings) and its changes, from the rows of `inventory` and `change`.
 //!
-//! A sample that has rows of `inventory` has all of them. In between, `change` has what changed. What changed while nothing was
-//! recorded follows from the difference of two inventories.
+//! A sample with rows of `inventory` has the complete inventory. In between, `change` has the changes. Changes made
+//! while nothing was recorded are the difference between two inventories.
 
 use crate::catalogue::{InventoryChange, InventoryItem};
 use crate::key::InventoryKey;
@@ -9,19 +9,19 @@ use crate::snapshot::Snapshot;
 use crate::value::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kind of changes of units of systemd, which have no version or value.
+/// Kind of changes of systemd units, which have no version or value.
 pub const UNIT: &str = "unit";
-/// What such a change says.
+/// New value in a change that reports a restarted unit.
 pub const RESTARTED: &str = "restarted";
-/// A longer value is cut off in a sentence.
+/// Longest value in a sentence; longer ones are cut off.
 const LONGEST: usize = 60;
 
-/// A thing of the inventory.
+/// An item of the inventory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InventoryEntry {
-    /// What kind of thing: `package`, `sysctl`, `firmware`.
+    /// Its kind: `package`, `sysctl`, `firmware`.
     pub kind: Name,
-    /// What it is called.
+    /// Its name.
     pub name: Name,
     /// Its version or value.
     pub value: Name,
@@ -30,11 +30,11 @@ pub struct InventoryEntry {
 /// A change of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MachineChange {
-    /// When it changed, or was found to have changed; nanoseconds since 1970.
+    /// Time of the change, or of its detection; nanoseconds since 1970.
     pub at: i64,
-    /// What kind of thing changed.
+    /// Kind of the item.
     pub kind: Name,
-    /// What it is called.
+    /// Name of the item.
     pub name: Name,
     /// Its value before; `None` if it was added, or if a unit was restarted.
     pub old: Option<Name>,
@@ -43,7 +43,7 @@ pub struct MachineChange {
 }
 
 impl MachineChange {
-    /// The change in a few words. Names are not escaped.
+    /// Describes the change in a few words. Names are not escaped.
     pub fn in_words(&self) -> String {
         let what = format!("{} {}", self.kind, self.name);
         match (&self.old, &self.new) {
@@ -56,7 +56,7 @@ impl MachineChange {
     }
 }
 
-/// The value, cut off if it is long; an empty one in quotes, so that it is seen.
+/// Shortens a long value; puts an empty one in quotes, so that it is visible.
 fn short(value: &str) -> String {
     match value.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &value[..end]),
@@ -65,7 +65,7 @@ fn short(value: &str) -> String {
     }
 }
 
-/// The inventory as of the last sample that was taken.
+/// Inventory as of the last sample taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineInventory {
     things: BTreeMap<InventoryKey, Name>,
@@ -73,7 +73,7 @@ pub struct MachineInventory {
 }
 
 impl MachineInventory {
-    /// Takes the rows of the next sample, and returns what changed, by kind and name.
+    /// Takes the rows of the next sample, and returns the changes, by kind and name.
     pub fn take(&mut self, sample: &Snapshot) -> Vec<MachineChange> {
         let mut changes: Vec<MachineChange> =
             sample.kernel.change.iter().map(|row| self.take_change(row, sample.wall_ns)).collect();
@@ -83,7 +83,7 @@ impl MachineInventory {
         changes
     }
 
-    /// All things, by kind and name; none unless an inventory was taken.
+    /// Returns all items, by kind and name; none until an inventory was taken.
     pub fn entries(&self) -> impl Iterator<Item = InventoryEntry> {
         self.things.iter().filter(|_| self.at.is_some()).map(|(thing, value)| InventoryEntry {
             kind: thing.kind.clone(),
@@ -92,7 +92,7 @@ impl MachineInventory {
         })
     }
 
-    /// When all of it was read last, nanoseconds since 1970; `None` if it was not.
+    /// Returns the time of the last complete inventory, nanoseconds since 1970; `None` if there was none.
     pub fn at(&self) -> Option<i64> {
         self.at
     }
@@ -108,7 +108,7 @@ impl MachineInventory {
         MachineChange { at, kind: row.thing.kind.clone(), name: row.thing.name.clone(), old, new }
     }
 
-    /// Takes a complete inventory. Things of a kind that it lacks could not be read, and stay.
+    /// Takes a complete inventory. Keeps the items of kinds that it lacks: they could not be read.
     fn take_all(&mut self, rows: &[InventoryItem], at: i64, changes: &mut Vec<MachineChange>) {
         let kinds: BTreeSet<&Name> = rows.iter().map(|row| &row.thing.kind).collect();
         let (before, mut now): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -116,7 +116,7 @@ impl MachineInventory {
         let of_rows = rows.iter().filter_map(|row| Some((row.thing.clone(), row.value.name()?.clone())));
         now.extend(of_rows);
         if self.at.replace(at).is_some() {
-            // A kind that was not read before is not new.
+            // The first reading of a kind is not a change.
             let known: BTreeSet<&Name> = before.keys().map(|thing| &thing.kind).collect();
             let change = |thing: &InventoryKey, old: Option<&Name>, new: Option<&Name>| MachineChange {
                 at,

@@ -1,29 +1,29 @@
-//! The words of kernel log messages that the diagnosis understands.
+//! Text patterns of the kernel log messages that the diagnosis understands.
 //!
-//! Two programs depend on them: the parsers of `diagnose`, and the prefilter with which `import` skips all other lines of a
-//! long log. Both use these tables, so each word is in one place: [`prefilter`] is derived.
+//! Two programs use them: the parsers of `diagnose`, and the prefilter with which `import` skips all other lines of a
+//! long log. Both use these tables, so each pattern is in one place: [`prefilter`] is derived.
 
-/// Whether a message reports the beginning or the end of a condition.
+/// Phase of the condition that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPhase {
-    /// It begins, or continues.
+    /// Begins or continues.
     Begins,
-    /// It has ended.
+    /// Ends.
     Ends,
-    /// It is over by itself.
+    /// A single event, over by itself.
     Passes,
 }
 
-/// The subject of a message, which decides how it is found in the text.
+/// The subject of a message, which determines how it is found in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSubject {
     /// The machine.
     Host,
-    /// A task that is stuck.
+    /// A stuck task.
     Task,
-    /// A CPU that is stuck.
+    /// A stuck CPU.
     Cpu,
-    /// The machine, and the message itself as the detail.
+    /// The machine, with the message itself as the detail.
     Message,
     /// A memory module.
     MemoryModule,
@@ -45,13 +45,13 @@ pub enum LogSubject {
     PageAllocation,
     /// A device-mapper volume.
     Volume,
-    /// A snapshot of the device mapper, which the message does not name.
+    /// A device-mapper snapshot, which the message does not name.
     Snapshot,
     /// A path to storage.
     StoragePath,
-    /// The daemon of a disk in a Ceph cluster.
+    /// The daemon of a disk in a Ceph cluster (OSD).
     CephOsd,
-    /// The machine, and as the detail the program that logs it.
+    /// The machine, with the program that logged the message as the detail.
     Program(&'static str),
     /// The machine, if a temporary file is large.
     TemporaryFile,
@@ -59,15 +59,15 @@ pub enum LogSubject {
     PcieDevice,
     /// An interrupt line.
     Interrupt,
-    /// The machine, and as the detail where in the kernel it happened.
+    /// The machine, with the location in the kernel as the detail.
     Crash,
 }
 
-/// A message that is complete in one line.
+/// A message that fits in one line.
 pub struct LogPattern {
     /// The topic, a word that rules use.
     pub topic: &'static str,
-    /// Words that it contains, all of them. The first is the rarest: the prefilter looks for it alone.
+    /// Words that it must contain, all of them. The first is the rarest: the prefilter searches for it alone.
     pub words: &'static [&'static str],
     /// Whether the condition begins or ends.
     pub phase: LogPhase,
@@ -76,14 +76,14 @@ pub struct LogPattern {
 }
 
 impl LogPattern {
-    /// Whether a line is this message.
+    /// Returns whether a line is this message.
     pub fn matches(&self, text: &str) -> bool {
         self.words.iter().all(|words| text.contains(words))
     }
 }
 
-/// Declares patterns: topic, subject, words; those after `ends` report the end of a condition, those after `passes` one that is
-/// over by itself. Of several that match a line, the first one counts.
+/// Declares patterns: topic, subject, words. Words after `ends` report the end of a condition, those after `passes` one
+/// that ended by itself. If several patterns match a line, the first one wins.
 macro_rules! log_patterns {
     ($($topic:literal $subject:expr => $($words:tt)|+ $(, passes $($event:tt)|+)? $(, ends $($end:tt)|+)? ;)*) => {
         /// All patterns.
@@ -154,10 +154,11 @@ log_patterns! {
         | ["nvme", "Failed reconnect attempt"] | ["NVME-FC", "connectivity lost"],
         ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"]
         | ["nvme", "Successfully reconnected"] | ["NVME-FC", "controller connect complete"];
-    // Programs, in what people paste of their output and logs: bash, Redis, etcd, ZooKeeper, MySQL, PostgreSQL, nginx, PHP-FPM, Apache, uWSGI, Java, Go
+    // User-space programs, as pasted from their output and logs: bash, Redis, etcd, ZooKeeper, MySQL, PostgreSQL,
+    // nginx, PHP-FPM, Apache, uWSGI, Java, Go
     "workers" Host => ["server reached ", "max_children"] | ["server reached MaxRequestWorkers"] | ["server reached MaxClients"]
         | ["connect() to unix:", "Resource temporarily unavailable"] | ["listen queue of socket", "full"];
-    // Limits of inotify, and the table of the whole machine.
+    // Limits of inotify, and the system-wide file table.
     "no_watch" Host => ["oo many open files", "notify"] | ["oo many open files in system"];
     "open_files" Host => ["oo many open files"];
     // ENOSPC that is not about a file system: shared memory, semaphores, watches, a disk written to its end.
@@ -284,7 +285,7 @@ word_lists! {
     OOM: "Killed process" | "oom-kill" | "ut of memory" | "no killable processes";
 }
 
-/// How the lines of the report before an OOM kill begin that are parsed. They are too ordinary to be looked for anywhere else.
+/// Prefixes of the parsed lines in the report before an OOM kill. They are too common to search for anywhere else.
 pub const MEMORY_REPORT: &[&str] = &[
     "memory: usage ",
     "Memory cgroup stats for ",
@@ -305,10 +306,10 @@ pub const MEMORY_REPORT: &[&str] = &[
     "free:",
 ];
 
-/// How lines of that report end that are parsed: a number of pages stands before them.
+/// Suffixes of the parsed lines in that report that begin with a number of pages.
 const PAGE_COUNTS: [&str; 4] = [" pages RAM", " pages of RAM", " pages reserved", " reserved pages"];
 
-/// Whether a line of the report before an OOM kill is parsed.
+/// Returns whether a line of the report before an OOM kill is parsed.
 pub fn is_memory_report(text: &str) -> bool {
     let counts_pages = || {
         text.starts_with(|c: char| c.is_ascii_digit())
@@ -317,11 +318,11 @@ pub fn is_memory_report(text: &str) -> bool {
     MEMORY_REPORT.iter().any(|words| text.starts_with(words)) || counts_pages()
 }
 
-/// The line after which the kernel lists who is registered for an interrupt that it is about to disable, and how each of these
-/// lines begins (kernel/irq/spurious.c).
+/// The line after which the kernel lists the handlers of an interrupt that it is about to disable, and the prefix of
+/// each of these lines (kernel/irq/spurious.c).
 pub const HANDLERS: [&str; 2] = ["handlers:", "[<"];
 
-/// Messages that identify a line as the kernel's even without time and host.
+/// Messages that only the kernel prints: they identify a kernel line even without time and host.
 pub const UNMISTAKABLE: &[&str] = &[
     "SCSI disk error",
     "SCSI error :",
@@ -393,7 +394,8 @@ pub const UNMISTAKABLE: &[&str] = &[
     ": No space left on device",
 ];
 
-/// The words of which a line must contain at least one to matter: the first of each pattern, and all lists.
+/// Returns the prefilter's words; a relevant line contains at least one of them: the first of each pattern, and all
+/// lists.
 pub fn prefilter() -> impl Iterator<Item = &'static str> {
     LOG_PATTERNS
         .iter()

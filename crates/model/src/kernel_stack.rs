@@ -1,43 +1,43 @@
-//! Kernel stacks: how their lines look, and what a task waits for, by the functions on its stack.
+//! Kernel stacks: the format of their lines, and what a task waits for, according to the functions on its stack.
 //!
-//! The lines are printed by show_stack() and sched_show_task() (arch/*/kernel, kernel/sched/core.c), and by /proc/PID/stack
-//! (fs/proc/base.c). The functions are the kernel's own names, of all versions since 2.6.32, as they stand in the files named
-//! in [`STACK_PATTERNS`].
+//! The lines are printed by show_stack() and sched_show_task() (arch/*/kernel, kernel/sched/core.c), and by
+//! /proc/PID/stack (fs/proc/base.c). The functions are the kernel's own names, of all versions since 2.6.32, from the
+//! files named in [`STACK_PATTERNS`].
 
-/// What kind of thing a task waits for: which of several waiting tasks holds the others up.
+/// Kind of resource that a task waits for; shows which of several waiting tasks blocks the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitKind {
-    /// Something that another task holds or does: a lock, a transaction, a work item.
+    /// Something that another task holds or performs: a lock, a transaction, a work item.
     Task,
     /// A request to the storage below, or to memory.
     Request,
-    /// What serves requests: an array, a server, a device, a file system that is frozen.
+    /// A server of requests: an array, a server, a device, a frozen file system.
     Service,
 }
 
-/// Functions that show what a task waits for.
+/// Functions that reveal what a task waits for.
 #[derive(Debug)]
 pub struct StackPattern {
-    /// The innermost function, and others further out, in any order.
+    /// The innermost function, then functions further out, in any order.
     pub functions: &'static [&'static str],
-    /// What kind of thing it is.
+    /// Kind of the resource.
     pub kind: WaitKind,
-    /// What is waited for: "waits for …".
+    /// The resource, as a continuation of "waits for …".
     pub what: &'static str,
-    /// What to look at next.
+    /// Where to look next.
     pub check: &'static str,
 }
 
 impl StackPattern {
-    /// Whether the task waits for it. `frames` begins with the function that may be the innermost one.
+    /// Returns whether the stack shows this wait. `frames` begins with the candidate for the innermost function.
     fn matches(&self, frames: &[&str]) -> bool {
         let [innermost, others @ ..] = self.functions else { return false };
         frames.first() == Some(innermost) && others.iter().all(|function| frames.contains(function))
     }
 }
 
-/// Declares patterns: kind, what is waited for, what to look at; then the functions. Of several that match the same function,
-/// the first one counts.
+/// Declares patterns: kind, resource, where to look next; then the functions. If several patterns match the same
+/// function, the first one wins.
 macro_rules! stack_patterns {
     ($($(#[$doc:meta])* $name:ident { $($kind:ident $what:literal, $check:literal => $($functions:tt)|+ ;)* })*) => {
         $(
@@ -223,7 +223,8 @@ stack_patterns! {
     }
 }
 
-/// What a task waits for, by the functions on its stack, the innermost first; `None` if none of them shows it.
+/// Returns what a task waits for, according to the functions on its stack, innermost first; `None` if none of them
+/// shows it.
 pub fn waited_for(frames: &[&str]) -> Option<&'static StackPattern> {
     let specific =
         (0..frames.len()).find_map(|at| STACK_PATTERNS.iter().find(|pattern| pattern.matches(&frames[at..])));
@@ -231,18 +232,19 @@ pub fn waited_for(frames: &[&str]) -> Option<&'static StackPattern> {
     specific.or_else(general)
 }
 
-/// The function of a line of a stack, without the suffix that the compiler gives copies of it. `reliable` is false where
-/// the kernel only found its address on the stack.
+/// A function in a line of a stack, without the suffix that the compiler gives to clones of it. `reliable` is false if
+/// the kernel merely found its address on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackFrame<'t> {
     /// Its name.
     pub function: &'t str,
-    /// Whether it certainly called the one before it.
+    /// True if it certainly called the function before it.
     pub reliable: bool,
 }
 
-/// Reads `[<0>] folio_wait_bit+0xd6/0x220`, ` ? schedule+0x23/0xa0 [md_mod]`, `[<c0105d2d>] (io_schedule+0xd/0x10) from …`,
-/// `[c0000000] [c0000000] schedule+0x10/0x20 (unreliable)`, `RIP: 0010:delay_tsc+0x39/0x50`.
+/// Parses `[<0>] folio_wait_bit+0xd6/0x220`, ` ? schedule+0x23/0xa0 [md_mod]`,
+/// `[<c0105d2d>] (io_schedule+0xd/0x10) from …`, `[c0000000] [c0000000] schedule+0x10/0x20 (unreliable)`,
+/// `RIP: 0010:delay_tsc+0x39/0x50`.
 pub fn frame(line: &str) -> Option<StackFrame<'_>> {
     let (before, rest) = line.split_once("+0x")?;
     let (offset, size) = rest.split_once("/0x")?;
@@ -260,10 +262,10 @@ pub fn frame(line: &str) -> Option<StackFrame<'_>> {
         .then(|| StackFrame { function, reliable: !marks.ends_with('?') && !line.contains("(unreliable)") })
 }
 
-/// Stands between the task and its functions, where both are one line of the log.
+/// Separates the task from its functions if both are in one line of the log.
 pub const STACK_FUNCTIONS: &str = " functions: ";
 
-/// The task that a stack is of.
+/// The task to which a stack belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackTask<'t> {
     /// Its name; empty if it is not printed.
@@ -274,8 +276,8 @@ pub struct StackTask<'t> {
     pub state: Option<char>,
 }
 
-/// Reads the line before a stack: `task:dd              state:D stack:0     pid:9264  tgid:9264 …`, before 5.10
-/// `dd              D ffff88003fc13480     0  9264   9235 0x00000000`, and of the stack of a CPU
+/// Parses the line before a stack: `task:dd              state:D stack:0     pid:9264  tgid:9264 …`, before 5.10
+/// `dd              D ffff88003fc13480     0  9264   9235 0x00000000`, and before the stack of a CPU
 /// `CPU: 1 PID: 1234 Comm: kworker/1:2 Not tainted …`.
 pub fn stack_task(line: &str) -> Option<StackTask<'_>> {
     let line = line.trim();
@@ -300,7 +302,8 @@ pub fn stack_task(line: &str) -> Option<StackTask<'_>> {
     Some(StackTask { name, pid: pid.parse().ok()?, state: state.chars().next() })
 }
 
-/// Whether a line ends as that of a task did before 5.10: with its flags, `0x00000000`, or, before 2.6.24, with `(NOTLB)`.
+/// Returns whether a line ends like that of a task before 5.10: with its flags, `0x00000000`, or, before 2.6.24, with
+/// `(NOTLB)`.
 pub fn ends_as_task(line: &str) -> bool {
     let end = line.trim_end().as_bytes();
     end.ends_with(b"TLB)") || (end.len() > 10 && end[end.len() - 10..].starts_with(b"0x"))

@@ -1,4 +1,4 @@
-//! What identifies the rows of a family.
+//! Keys, which identify the rows of a family.
 
 use crate::value::Name;
 use schemars::JsonSchema;
@@ -11,10 +11,10 @@ pub trait Key: Clone + Ord + fmt::Display {
     /// Its columns, in order.
     const COLUMNS: &'static [KeyColumn];
 
-    /// Appends its values to `parts`, one for each column.
+    /// Appends the key's values to `parts`, one per column.
     fn take_apart(&self, parts: &mut Vec<KeyPart>);
 
-    /// Rebuilds it from as many values as it has columns. `None` if one is missing or invalid.
+    /// Rebuilds a key from as many values as it has columns. `None` if one is missing or invalid.
     fn put_together(parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self>;
 }
 
@@ -37,12 +37,12 @@ pub enum KeyPartKind {
     Text,
 }
 
-/// A value in a key column. Numbers sort before words.
+/// A value in a key column. Numbers sort before text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyPart {
     /// A whole number.
     Number(u64),
-    /// Words, as the system spells them. The text is not trusted: whoever draws it escapes it.
+    /// Text as the system spells it. Untrusted: anything that displays it must escape it.
     Text(Name),
 }
 

@@ -1,4 +1,4 @@
-//! The types shared by all crates: what can be measured, what was measured, and what a diagnosis says.
+//! Types shared by all crates: the metrics that exist, the values measured, and the contents of a diagnosis.
 //!
 //! Nothing here reads the system or touches a file.
 

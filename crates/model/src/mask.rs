@@ -1,10 +1,10 @@
-//! Masks secrets in command lines: they are in the process table for a moment, and must not end up in a journal, a recording or
-//! a report.
+//! Masks secrets in command lines: they are in the process table only for a moment, and must not end up in a journal, a
+//! recording or a report.
 //!
-//! A secret is recognized by the option or variable that it is given to, by the program whose option it is, or by its position
-//! in a URL. A word that merely looks random is left alone.
+//! A secret is recognized by the option or variable that it is passed in, by the program whose option it is, or by its
+//! position in a URL. A word that merely looks random is left alone.
 
-/// Replaces a secret.
+/// Replacement for a secret.
 pub const MASK: &str = "***";
 
 /// Parts of names whose values are secrets.
@@ -23,11 +23,11 @@ const SECRET: [&str; 12] = [
     "pgpass",
 ];
 
-/// Names whose values are secrets, only as a whole or as a part between dashes and underscores.
+/// Names whose values are secrets, but only as a whole word or as a part between dashes and underscores.
 const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "pw", "auth", "bearer", "creds"];
 
-/// Short options that take a secret, by the beginning of the program's name: whether it may follow the letter directly, and
-/// whether it may be the next word.
+/// Short options that take a secret, by the beginning of the program's name: whether the secret may directly follow the
+/// letter, and whether it may be the next word.
 const SHORT: [(&str, char, bool, bool); 14] = [
     ("mysql", 'p', true, false),
     ("mariadb", 'p', true, false),
@@ -53,13 +53,13 @@ const USERS: [(&str, &[&str]); 4] = [
     ("mount.cifs", &["-U"]),
 ];
 
-/// The words of a command, with secrets masked.
+/// Masks secrets in the words of a command.
 pub fn words<T: AsRef<str>>(words: &[T]) -> Vec<String> {
     let mut masker = Masker::default();
     words.iter().map(|word| masker.argument(word.as_ref())).collect()
 }
 
-/// A command line as one text, such as /proc/PID/cmdline with blanks for zeros, with secrets masked. Blanks are preserved.
+/// Masks secrets in a command line given as one text, such as /proc/PID/cmdline with blanks for NULs. Preserves blanks.
 pub fn line(text: &str) -> String {
     let mut masker = Masker::default();
     let mut out = String::with_capacity(text.len());
@@ -75,21 +75,21 @@ pub fn line(text: &str) -> String {
     out
 }
 
-/// What the next word is, which depends on the words before it.
+/// State of the scan: what the next word is, which depends on the words before it.
 #[derive(Default)]
 struct Masker {
-    /// The program whose options these are: the last word that can be one.
+    /// The program whose options these are: the last word that can be a program.
     program: String,
-    /// The next word is a secret.
+    /// True if the next word is a secret.
     is_secret: bool,
-    /// The next word is `user:password`.
+    /// True if the next word is `user:password`.
     is_user: bool,
-    /// The next word may name the scheme (`Bearer`), before the secret.
+    /// True if the next word may name the scheme (`Bearer`), before the secret.
     is_header: bool,
 }
 
 impl Masker {
-    /// A word of a command, which may contain blanks, and whole commands (`sh -c`).
+    /// Masks a word of a command, which may contain blanks, or even a whole command (`sh -c`).
     fn argument(&mut self, word: &str) -> String {
         let is_one = !word.contains(char::is_whitespace);
         if is_one || self.is_secret || self.is_user {
@@ -98,7 +98,7 @@ impl Masker {
         if let Some(masked) = self.short(word) {
             return masked;
         }
-        // If there is no blank before the first = or :, everything after it is the value.
+        // If no blank precedes the first = or :, everything after it is the value.
         let end = word.find(['=', ':']).unwrap_or(0);
         let (name, rest) = word.split_at(end);
         if !name.contains(char::is_whitespace) && is_secret(name) {
@@ -149,7 +149,7 @@ impl Masker {
         in_url(&values(word))
     }
 
-    /// A one-letter option, or one that takes a user name with a password.
+    /// Recognizes a one-letter option with a secret, or an option that takes a user name with a password.
     fn short(&mut self, word: &str) -> Option<String> {
         let of = |programs: &str| self.program.starts_with(programs);
         if USERS.iter().any(|(program, options)| of(program) && options.contains(&word)) {
@@ -180,7 +180,7 @@ fn unquoted(word: &str) -> (&str, &str, &str) {
     (open, inner, &word[open.len() + inner.len()..])
 }
 
-/// Whether values of this name are secrets.
+/// Returns whether values of this name are secrets.
 fn is_secret(name: &str) -> bool {
     let name = name.trim_start_matches('-');
     // The shell's own working directory variables.

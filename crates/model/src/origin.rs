@@ -1,4 +1,4 @@
-//! Where rows were read from, in a Window over the output of other tools.
+//! Origin of rows: files and lines, in a Window over the output of other tools.
 
 use crate::catalogue::{Family, NameKind};
 use crate::rename::{RenamedKeys, Renamer};
@@ -9,7 +9,7 @@ use std::fmt;
 /// Consecutive lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
-    /// The file, as it was named on the command line.
+    /// The file, as named on the command line.
     pub file: Name,
     /// Its first line, counted from 1.
     pub first: u32,
@@ -18,7 +18,7 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// Its lines alone: `4-7`.
+    /// Formats its lines alone: `4-7`.
     pub fn lines(&self) -> String {
         if self.last > self.first { format!("{}-{}", self.first, self.last) } else { self.first.to_string() }
     }
@@ -30,10 +30,10 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// How many locations are listed for a whole family.
+/// Number of locations that are listed for a whole family.
 const FIRST: usize = 8;
 
-/// Where the rows of each entity were read from.
+/// Locations from which the rows of each entity were read.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(BTreeMap<&'static str, FamilyLocations>);
 
@@ -55,13 +55,15 @@ impl Origins {
         places.of_entity.entry(key.to_string()).or_default().insert(place);
     }
 
-    /// Where rows of this family and key are; if there are none, the first few locations of the family.
+    /// Returns the locations of the rows of this family and key; if there are none, the first few locations of the
+    /// family.
     pub fn of(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
         let Some(places) = self.0.get(family) else { return BTreeSet::new() };
         places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
     }
 
-    /// The same with new names of files, and of the entities whose keys these are. Keys stay inside: only keys of rows are looked up.
+    /// Replaces file names, and the keys of the entities. A key that `keys` lacks keeps its old text, which is never shown:
+    /// only keys of rows are looked up.
     pub(crate) fn renamed(self, renamer: &dyn Renamer, keys: &RenamedKeys) -> Self {
         let place = |place: SourceLocation| SourceLocation { file: renamer.name(NameKind::Path, &place.file), ..place };
         let family = |(family, locations): (&'static str, FamilyLocations)| {
@@ -76,12 +78,12 @@ impl Origins {
         Self(self.0.into_iter().map(family).collect())
     }
 
-    /// Whether rows of a family were read.
+    /// Returns whether rows of a family were read.
     pub fn has(&self, family: &str) -> bool {
         self.0.contains_key(family)
     }
 
-    /// Whether no location is known.
+    /// Returns whether no location is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,5 @@
-//! What `whyslow serve` has to show: its JSON, `whyslow.serve/1`. Fields may be added, existing ones do not change.
+//! Hosts and data offered by `whyslow serve`: its JSON, `whyslow.serve/1`. Fields may be added, existing ones do not
+//! change.
 
 use crate::diagnosis::Verdict;
 use schemars::JsonSchema;

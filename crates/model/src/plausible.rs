@@ -1,5 +1,5 @@
-//! Values that a quantity cannot have: shares above 100 %, more in use than there is, negative sizes, rates beyond anything physical. In what
-//! others wrote they are damage or a misreading, and are no values.
+//! Impossible values: shares above 100 %, more in use than there is, negative sizes, rates beyond anything physical. In
+//! the output of other programs they come from damage or a misreading, and are treated as missing.
 
 use crate::catalogue::{EachFamily, Family, Metric, MetricKind, Unit};
 use crate::human;
@@ -10,26 +10,26 @@ use crate::value::{Counter, Gauge, Value};
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a share may be above 1 by rounding.
+/// Tolerance of a share above 1, for rounding.
 const ROUNDING: f64 = 0.005;
-/// How far what is used may be above the whole: both are not read at the same instant.
+/// Tolerance of a part above its whole, as a fraction: both are not read at the same instant.
 const SLACK: f64 = 0.05;
-/// No machine does more of anything in a second.
+/// Upper limit of any rate: no machine does more of anything in a second.
 const MOST_PER_SECOND: f64 = 1e15;
-/// How far the kernel's clock for the time in which a device has requests may run ahead.
+/// Tolerance by which the kernel's clock for a device's busy time may run ahead, as a fraction.
 const CLOCK_SLACK: f64 = 0.1;
-/// The most values that are reported.
+/// Maximum number of values that are reported.
 const MOST_REPORTED: usize = 20;
 
 /// Gauges of unit ratio that may be above 1: family, metric.
 const ABOVE_ONE: [(&str, &str); 2] = [
     // The rated endurance may be exceeded.
     ("drive", "wear"),
-    // A tool with several threads takes more than one CPU.
+    // A tool with several threads uses more than one CPU.
     ("transfer", "cpu_share"),
 ];
 
-/// What is used or free, and the whole that it is a part of: family, part, whole.
+/// Amounts used or free, and the whole that each is a part of: family, part, whole.
 const PARTS: &[(&str, &str, &str)] = &[
     ("meminfo", "mem_free", "mem_total"),
     ("meminfo", "mem_available", "mem_total"),
@@ -57,24 +57,24 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("group", "memory", "memory_max"),
 ];
 
-/// Counters of time that grow by no more than the time that passes.
+/// Counters of time that grow by no more than the elapsed time.
 const OF_WALL_TIME: [(&str, &str); 1] = [("disk", "busy_time")];
 
-/// Whether more is in use, or free, than there is.
+/// Returns whether more is in use, or free, than there is.
 pub fn exceeds(part: f64, whole: f64) -> bool {
     part > whole * (1.0 + SLACK)
 }
 
-/// A value that was taken out.
+/// A value that was removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImpossibleValue {
-    /// Where it stands, if that is known, and what it is of.
+    /// The metric and its subject, with the location in the file if known.
     pub of: String,
-    /// The value, and why it is impossible.
+    /// The value, and the reason why it is impossible.
     pub why: String,
 }
 
-/// Takes levels that cannot be out of snapshots.
+/// Removes impossible levels from snapshots.
 pub(crate) fn take_out_levels(snapshots: &mut [Snapshot], origins: &Origins) -> BTreeSet<ImpossibleValue> {
     let mut found = BTreeSet::new();
     for snapshot in snapshots {
@@ -83,14 +83,14 @@ pub(crate) fn take_out_levels(snapshots: &mut [Snapshot], origins: &Origins) -> 
     found
 }
 
-/// The counters that grow faster than anything can.
+/// Returns the counters that grow impossibly fast.
 pub(crate) fn impossible_counters(window: &Window, found: &mut BTreeSet<ImpossibleValue>) -> Columns {
     let mut columns = Columns::new();
     Snapshot::default().each_family(&mut Rates { window, columns: &mut columns, found });
     columns
 }
 
-/// Takes counters out of snapshots.
+/// Removes counters from snapshots.
 pub(crate) fn take_out_counters(snapshots: &mut [Snapshot], columns: &Columns) {
     if !columns.is_empty() {
         snapshots.iter_mut().for_each(|snapshot| snapshot.each_family(&mut Forget { columns }));
@@ -124,7 +124,7 @@ fn in_words(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Levels outside their bounds.
+/// Visitor that removes levels outside their bounds.
 struct Levels<'s> {
     origins: &'s Origins,
     found: &'s mut BTreeSet<ImpossibleValue>,
@@ -165,7 +165,7 @@ impl EachFamily for Levels<'_> {
     }
 }
 
-/// The columns of entities that are no values: family, key.
+/// Columns of entities that hold impossible values, by family and key.
 pub(crate) type Columns = BTreeMap<(&'static str, String), BTreeSet<usize>>;
 
 struct Rates<'s> {

@@ -1,9 +1,9 @@
-//! Threads that use a CPU all the time because they poll network cards or disks.
+//! Threads that use a whole CPU because they poll network cards or disks.
 
-/// How their names begin: Open vSwitch (lib/dpif-netdev.c), DPDK (lib/eal/linux/eal.c), VPP, SPDK.
+/// Prefixes of their names: Open vSwitch (lib/dpif-netdev.c), DPDK (lib/eal/linux/eal.c), VPP, SPDK.
 const NAMES: [&str; 5] = ["pmd-c", "lcore-worker-", "lcore-slave-", "vpp_wk_", "reactor_"];
 
-/// Whether a thread of this name polls: `pmd-c02/id:9`, `lcore-worker-3`.
+/// Returns whether a thread of this name polls: `pmd-c02/id:9`, `lcore-worker-3`.
 pub fn is_polling_thread(name: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     NAMES.iter().any(|thread| name.strip_prefix(thread).is_some_and(|rest| rest.split("/id:").all(is_number)))

@@ -123,13 +123,13 @@ pub struct Share {
 }
 
 impl StackProfile {
-    /// The total weight of all stacks.
+    /// Returns the total weight of all stacks.
     pub fn weight(&self) -> u64 {
         self.stacks.iter().fold(0, |sum, stack| sum.saturating_add(stack.weight))
     }
 
-    /// How many threads were running (samples over those of one CPU) or waiting (time waited over the duration) on average.
-    /// `None` without duration.
+    /// Returns the average number of threads that were running (samples divided by those of one CPU) or waiting (time
+    /// waited divided by the duration). `None` without duration.
     pub fn threads(&self) -> Option<f64> {
         let whole = match self.kind {
             ProfileKind::OnCpu => self.seconds * f64::from(self.hz?),
@@ -138,17 +138,17 @@ impl StackProfile {
         (whole > 0.0).then(|| self.weight() as f64 / whole)
     }
 
-    /// A frame by index; `None` if the document's index is invalid.
+    /// Returns a frame by index; `None` if the document's index is invalid.
     pub fn frame(&self, index: u32) -> Option<&Frame> {
         self.frames.get(usize::try_from(index).ok()?)
     }
 
-    /// The frames of a stack, outermost caller first.
+    /// Returns the frames of a stack, outermost caller first.
     pub fn frames_of<'a>(&'a self, stack: &'a Stack) -> impl DoubleEndedIterator<Item = &'a Frame> {
         stack.frames.iter().filter_map(|&index| self.frame(index))
     }
 
-    /// The weight of each function, largest self weight first.
+    /// Returns the weight of each function, largest self weight first.
     pub fn functions(&self) -> Vec<Share> {
         let mut shares: Vec<Share> =
             (0..).zip(&self.frames).map(|(frame, _)| Share { frame, own: 0, total: 0 }).collect();
@@ -175,7 +175,7 @@ impl StackProfile {
 mod tests {
     use super::*;
 
-    /// `main` calls `work`, which calls itself; and once `idle`.
+    /// Builds a profile in which `main` calls `work`, which calls itself, and `idle` once.
     pub(super) fn recursion() -> StackProfile {
         let frame = |name: &str| Frame {
             function: Some(name.into()),

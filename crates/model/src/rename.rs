@@ -1,6 +1,7 @@
-//! Replaces the names in rows, which the catalogue marks ([`NameKind`]).
+//! Replaces the names in rows that the catalogue marks ([`NameKind`]).
 //!
-//! Names are replaced before a diagnosis and before a recording, so that everything that follows from the rows has the new ones.
+//! Names are replaced before a diagnosis and before a recording, so that everything derived from the rows has the new
+//! ones.
 
 use crate::catalogue::{EachFamily, Family, FamilyInfo, MetricKind, NameKind};
 use crate::key::{Key, KeyPart, KeyPartKind};
@@ -9,20 +10,20 @@ use crate::snapshot::Snapshot;
 use crate::value::{Name, Value};
 use std::collections::BTreeMap;
 
-/// Gives names their replacements. A name of a kind always has the same one, and no two names have the same.
+/// Maps names to replacements. A name of a kind always has the same replacement, and no two names share one.
 pub trait Renamer: Send + Sync {
-    /// The replacement of a column's words. Of [`NameKind::FindingKey`], [`NameKind::Subject`] and [`NameKind::Item`] it is not
-    /// asked for.
+    /// Returns the replacement of a column's text. Not called for [`NameKind::FindingKey`], [`NameKind::Subject`] and
+    /// [`NameKind::Item`].
     fn name(&self, kind: NameKind, name: &Name) -> Name;
 
-    /// The replacement of the name of a finding's subject, by the kind of the subject.
+    /// Returns the replacement of the name of a finding's subject, by the kind of the subject.
     fn subject(&self, kind: &str, name: &str) -> String;
 
-    /// The replacement of the name of a thing of the inventory, by its kind.
+    /// Returns the replacement of the name of an inventory item, by its kind.
     fn item(&self, kind: &str, name: &str) -> String;
 }
 
-/// Which columns of a row are renamed: names that stand alone are met before the sentences that mention them.
+/// The columns of a row to rename: names on their own are renamed before the sentences that mention them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     Alone,
@@ -94,7 +95,7 @@ impl EachFamily for RenameRows<'_> {
 }
 
 impl RenameRows<'_> {
-    /// Replaces the names in a row's key; `None` if the result is no key, so that nothing of the row can be kept.
+    /// Replaces the names in a row's key; `None` if the result is not a valid key, so that the row has to be dropped.
     fn rename_key<F: Family>(&mut self, row: &mut F, parts: &mut Vec<KeyPart>) -> Option<()> {
         parts.clear();
         row.key().take_apart(parts);
@@ -123,13 +124,13 @@ impl RenameRows<'_> {
     }
 }
 
-/// The columns of a family that hold names.
+/// Returns the columns of a family that hold names.
 fn named_columns(family: &FamilyInfo) -> impl Iterator<Item = (usize, NameKind)> {
     let named = family.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == MetricKind::State);
     named.filter_map(|(column, metric)| Some((column, metric.names?)))
 }
 
-/// The words of a key, each with what it names.
+/// Returns the text parts of a key, each with the kind of name it holds.
 fn named_parts<'p>(family: &FamilyInfo, parts: &'p mut [KeyPart]) -> impl Iterator<Item = (&'p mut Name, NameKind)> {
     let words = parts.iter_mut().filter_map(|part| match part {
         KeyPart::Text(name) => Some(name),
@@ -138,7 +139,7 @@ fn named_parts<'p>(family: &FamilyInfo, parts: &'p mut [KeyPart]) -> impl Iterat
     words.zip(family.key_names.iter().copied())
 }
 
-/// The first text of a key: of things of the inventory, their kind.
+/// Returns the first text of a key: for inventory items, their kind.
 fn first_text(parts: &[KeyPart]) -> Option<&Name> {
     parts.iter().find_map(|part| match part {
         KeyPart::Text(name) => Some(name),
@@ -146,7 +147,7 @@ fn first_text(parts: &[KeyPart]) -> Option<&Name> {
     })
 }
 
-/// The key of a recorded finding whose subject has its new name already.
+/// Builds the key of a recorded finding whose subject was renamed already.
 fn finding_key<F: Family>(row: &F) -> String {
     let number = |name: &str| match named_value(row, name)? {
         Value::Gauge(gauge) => gauge.get().map(|number| number as u32),
@@ -173,18 +174,18 @@ fn words_of<F: Family>(row: &F, name: &str) -> String {
     }
 }
 
-/// Replaces the names in single columns of a family's rows. Rows of findings are not read like that.
+/// Replaces the names in single columns of a family's rows. Rows of findings are not read this way.
 pub struct ColumnRenamer<'r> {
     renamer: &'r dyn Renamer,
     key_names: Vec<Option<NameKind>>,
     value_names: Vec<Option<NameKind>>,
-    /// The last key, and what it became: rows of an entity follow one another.
+    /// The last key and its replacement: rows of an entity follow one another.
     last: (Vec<KeyPart>, Vec<KeyPart>),
     values: Vec<Value>,
 }
 
 impl<'r> ColumnRenamer<'r> {
-    /// For these columns of a family.
+    /// Creates a renamer for these columns of a family.
     pub fn new(renamer: &'r dyn Renamer, family: &FamilyInfo, selection: &ColumnSelection) -> Self {
         let mut names = family.key_names.iter().copied();
         let key_names = family.key_columns.iter().map(|column| match column.kind {
@@ -201,7 +202,7 @@ impl<'r> ColumnRenamer<'r> {
         }
     }
 
-    /// The key and the values with new names.
+    /// Returns the key and the values with new names.
     pub fn row(&mut self, key: &[KeyPart], values: &[Value]) -> (&[KeyPart], &[Value]) {
         if self.last.0 != key {
             let thing = first_text(key).map_or("", |kind| &**kind);
@@ -230,7 +231,7 @@ mod tests {
     use crate::catalogue::{Connection, InventoryChange, LogLine, Process, RecordedFinding};
     use crate::key::{InventoryKey, SocketKey, TaskKey};
 
-    /// Writes a name in capitals, with its kind before it; addresses become 192.0.2.1.
+    /// Converts a name to capitals, with its kind before it; addresses become 192.0.2.1.
     struct Capitals;
 
     impl Renamer for Capitals {

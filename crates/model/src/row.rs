@@ -6,7 +6,7 @@ use crate::value::Value;
 /// A row of any family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnyRow {
-    /// When its sample was taken, nanoseconds since 1970.
+    /// Time of its sample, nanoseconds since 1970.
     pub at: i64,
     /// Time since boot at its sample, nanoseconds: for rates.
     pub clock: u64,
@@ -16,36 +16,36 @@ pub struct AnyRow {
     pub values: Vec<Value>,
 }
 
-/// When a sample was taken.
+/// Time of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleTime {
     /// Nanoseconds since 1970.
     pub at: i64,
     /// Time since boot, nanoseconds.
     pub clock: u64,
-    /// Differs between boots.
+    /// Number of the boot: differs between boots.
     pub boot: usize,
 }
 
-/// Which columns of a family to read.
+/// The columns of a family to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSelection {
     /// The family.
     pub family: &'static str,
     /// Positions in its metrics, ascending.
     pub metrics: Vec<usize>,
-    /// For each sample whether its rows are wanted; all, if that is `None`.
+    /// For each sample whether to read its rows; `None` reads all.
     pub samples: Option<Vec<bool>>,
 }
 
 impl ColumnSelection {
-    /// Whether rows of a sample are wanted.
+    /// Returns whether the rows of a sample are selected.
     pub fn wants(&self, sample: usize) -> bool {
         self.samples.as_ref().is_none_or(|wanted| wanted.get(sample).copied().unwrap_or(false))
     }
 }
 
-/// The selected columns of an entity in a sample, or in several consecutive ones in which they are the same.
+/// The selected columns of an entity in a sample, or in several consecutive samples in which they are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnReading<'r> {
     /// The position of the first sample among all of them.
@@ -59,7 +59,7 @@ pub struct ColumnReading<'r> {
 }
 
 impl<'r> ColumnReading<'r> {
-    /// The same, once for each of the samples.
+    /// Repeats the reading once for each of its samples.
     pub fn of_each_sample(self) -> impl Iterator<Item = ColumnReading<'r>> {
         (self.sample..=self.until).map(move |sample| ColumnReading { sample, until: sample, ..self })
     }

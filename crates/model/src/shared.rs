@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A row shared by the Snapshots in which it is the same, and copied on write. Most of ten thousand processes do not change
-/// between samples: taking one over, or seeing that it is unchanged, costs a pointer.
+/// A row shared by the Snapshots in which it is the same, and copied on write. Most of ten thousand processes do not
+/// change between samples: copying a row, or comparing it with an unchanged one, costs only a pointer operation.
 #[derive(Clone, Debug, Default)]
 pub struct Shared<T>(Arc<T>);
 

@@ -1,8 +1,8 @@
-//! Counts since boot: what a capture that was taken once shows of the time before it.
+//! Counts since boot: what a single capture shows about the time before it.
 //!
-//! Two readings of a counter are needed for what happens now. One reading is the growth since the kernel began to count,
-//! so it becomes a Window of its own: from zero to that reading. How long that took is often unknown; then only what does not
-//! depend on it means anything, such as the share of the segments that were sent again.
+//! Showing the present takes two readings of a counter. One reading is the growth since the kernel started counting, so
+//! it becomes a Window of its own: from zero to that reading. The length of that time is often unknown; then only
+//! ratios that do not depend on it are meaningful, such as the share of segments that were retransmitted.
 
 use crate::catalogue::{CountedSince, Cpu, EachFamily, Family, MetricKind, System};
 use crate::rename::{RenamedKeys, Renamer, rename_all};
@@ -11,23 +11,23 @@ use crate::value::{Counter, Value};
 use crate::window::Window;
 use std::collections::BTreeMap;
 
-/// The time over which the counters of averages grew at the rates that a tool printed, in seconds. It affects no rate; it is
-/// long, so that rounding to whole counts does not show.
+/// Assumed time over which the counters of averages grew at the rates that a tool printed, in seconds. It affects no
+/// rate. It is long, so that rounding to whole counts does not matter.
 pub const AVERAGED: f64 = 10_000.0;
-/// When a Window since boot ends, in nanoseconds: later than any age that is assumed.
+/// End of a Window since boot, in nanoseconds: later than any assumed age.
 const END: u64 = 4_000_000_000_000_000_000;
 
 /// Counters that were read once.
 #[derive(Clone, Debug, Default)]
 pub struct SinceBoot {
-    /// What they had come to, sorted.
+    /// Their values, sorted.
     counts: Snapshot,
-    /// Where a tool printed averages since boot: what the counters would have grown by over [`AVERAGED`], sorted.
+    /// Growth of the counters over [`AVERAGED`] for averages since boot that a tool printed, sorted.
     averages: Snapshot,
 }
 
 impl SinceBoot {
-    /// Adds the counts of a reading, as far as they are counted since a beginning and not known already.
+    /// Adds the counts of a reading that have a known start of counting, unless they are known already.
     pub fn add_counts(&mut self, mut reading: Snapshot) {
         reading.each_family(&mut AddTo(&mut self.counts));
     }
@@ -44,14 +44,14 @@ impl SinceBoot {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no counts and no averages.
     pub fn is_empty(&self) -> bool {
         self.counts == Snapshot::default() && self.averages == Snapshot::default()
     }
 
-    /// The Window from when they began to be counted. What is counted since boot took as long as `now` says that the machine is
-    /// up; where that is not known, `unknown.seconds`, as does what was made at an unknown time. Levels and settings are those of
-    /// `now`.
+    /// Returns the Window from the start of counting. Counts since boot took as long as the machine has been up,
+    /// according to `now` or to the CPU times; if that is unknown, `unknown.seconds`, as do the counts of entities
+    /// created at an unknown time. Levels and settings are those of `now`.
     pub fn window(&self, now: &Window, unknown: UnknownTime) -> Window {
         let mut end = Snapshot { boot_ns: END, ..Snapshot::default() };
         end.each_family(&mut LevelsOf(now));
@@ -71,23 +71,23 @@ impl SinceBoot {
     }
 }
 
-/// How long an unknown time is taken to be.
+/// Assumed lengths of unknown times.
 #[derive(Clone, Copy, Debug)]
 pub struct UnknownTime {
-    /// Of counters: over how many seconds they grew.
+    /// For counters: the number of seconds over which they grew.
     pub seconds: f64,
-    /// Of averages: over how many times [`AVERAGED`].
+    /// For averages: the number of times [`AVERAGED`].
     pub times: u64,
 }
 
-/// Seconds since boot, as far as a capture says.
+/// Returns the seconds since boot, if a capture shows them.
 fn uptime(window: &Window) -> Option<f64> {
     let rows = window.snapshots().iter().rev().filter_map(|s| s.the::<System>());
     rows.filter_map(|system| system.uptime.get()).map(|ns| ns as f64 / 1e9).find(|seconds| *seconds > 0.0)
 }
 
-/// Seconds since boot by the time that the kernel accounted for on each CPU: it is idle, if nothing else. The longest, since a CPU
-/// that was offline has less.
+/// Returns the seconds since boot, from the CPU time that the kernel accounted for on each CPU, including idle time.
+/// Uses the largest, since a CPU that was offline has less.
 fn accounted(counts: &Snapshot) -> Option<f64> {
     let of_cpu = |cpu: &Cpu| {
         let needed = [cpu.user, cpu.nice, cpu.system, cpu.idle, cpu.iowait];
@@ -98,8 +98,8 @@ fn accounted(counts: &Snapshot) -> Option<f64> {
     counts.processor.cpu.iter().filter_map(of_cpu).max().map(|ns| ns as f64 / 1e9).filter(|seconds| *seconds > 0.0)
 }
 
-/// Adds the rows of families that are counted since a beginning; of two accounts of an entity, the first is completed by the
-/// second, unless they are parts of a whole.
+/// Adds the rows of families with a known start of counting. If two sources report an entity, the second completes the
+/// first, unless they are parts of a whole.
 struct AddTo<'s>(&'s mut Snapshot);
 
 impl EachFamily for AddTo<'_> {
@@ -118,7 +118,7 @@ impl EachFamily for AddTo<'_> {
     }
 }
 
-/// Fills in the newest rows of a Window, without counters.
+/// Adds the newest rows of a Window, without counters.
 struct LevelsOf<'w>(&'w Window);
 
 impl EachFamily for LevelsOf<'_> {
@@ -133,17 +133,17 @@ impl EachFamily for LevelsOf<'_> {
 struct Ages {
     boot: f64,
     creation: f64,
-    /// How many times its growth each counter grows.
+    /// Factor by which the growth of each counter is multiplied.
     times: u64,
 }
 
-/// Lets counters grow from zero to their rows.
+/// Makes counters grow from zero to the values in their rows.
 struct Grow<'s> {
     end: &'s mut Snapshot,
-    /// The Snapshots in which counting begins, by time.
+    /// Snapshots at which counting starts, by time.
     begins: &'s mut BTreeMap<u64, Snapshot>,
     ages: Ages,
-    /// Entities of which averages are known are left to those.
+    /// Entities with known averages are skipped here.
     averages: Option<&'s Snapshot>,
 }
 
@@ -178,7 +178,7 @@ impl EachFamily for Grow<'_> {
     }
 }
 
-/// How old an entity is, if it says so, in seconds.
+/// Returns the age of an entity in seconds, if it has a metric for it.
 fn own_age<F: Family>(row: &F) -> Option<f64> {
     let column = F::INFO.metrics.iter().position(|metric| metric.name == "age")?;
     match row.value(column)? {
@@ -187,7 +187,8 @@ fn own_age<F: Family>(row: &F) -> Option<f64> {
     }
 }
 
-/// The counters of a row that are known, by column. The time since boot is none of them: it is what they are counted over.
+/// Returns the known counters of a row, by column. Omits the time since boot: it is the time over which they are
+/// counted.
 fn counters<F: Family>(row: &F) -> Vec<(usize, u64)> {
     let counter = |column: usize| match row.value(column)? {
         Value::Counter(counter) => Some((column, counter.get()?)),
@@ -196,7 +197,7 @@ fn counters<F: Family>(row: &F) -> Vec<(usize, u64)> {
     (0..F::INFO.metrics.len()).filter(|column| F::INFO.metrics[*column].name != "uptime").filter_map(counter).collect()
 }
 
-/// A row's levels and words.
+/// Returns a row with only its levels and text.
 pub fn without_counters<F: Family>(row: &F) -> F {
     let mut row = row.clone();
     for (column, metric) in F::INFO.metrics.iter().enumerate() {

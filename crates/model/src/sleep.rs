@@ -1,14 +1,15 @@
-//! How a sample found a thread that does not run: blocked, or only idle.
+//! State of a sampled thread that does not run: blocked, or only idle.
 
 use crate::value::State;
 
-/// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
+/// Functions in which tasks sleep uninterruptibly although they only wait for a process that they created: a vfork
+/// parent.
 const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
-/// The system calls in which a thread waits for asynchronous I/O: it sleeps interruptibly, but waits for storage as one does that is
-/// in uninterruptible sleep.
+/// System calls in which a thread waits for asynchronous I/O: it sleeps interruptibly, but waits for storage just like
+/// a thread in uninterruptible sleep.
 const ASYNC_WAITS: [&str; 2] = ["io_getevents", "io_uring_enter"];
 
-/// How a sample found a thread that does not run.
+/// State of a sampled thread that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
     /// In uninterruptible sleep.
@@ -20,7 +21,8 @@ pub enum Sleep {
 }
 
 impl Sleep {
-    /// By the state and the wait channel of a row of family `process` or `thread`. `None` if it is not asleep.
+    /// Classifies the state and the wait channel of a row of family `process` or `thread`. `None` if the thread is not
+    /// asleep.
     pub fn of(state: &State, wait_channel: &State) -> Option<Self> {
         let is_in = |places: &[&str]| wait_channel.get().is_some_and(|place| places.contains(&place));
         match state.get()? {
@@ -31,7 +33,7 @@ impl Sleep {
         }
     }
 
-    /// Whether it is blocked.
+    /// Returns whether the thread is blocked.
     pub fn is_blocked(self) -> bool {
         self != Self::Other
     }

@@ -1,36 +1,37 @@
 //! 'Did you mean …?': the known name closest to one that does not exist.
 
-/// Names less similar than this (Jaro-Winkler, 0 to 1) are not suggested.
+/// Similarity (Jaro-Winkler, 0 to 1) below which names are not suggested.
 const ALIKE: f64 = 0.8;
-/// From this many typing errors on (a letter inserted, deleted or changed, or two swapped), their number does not matter.
+/// Number of typing errors (a letter inserted, deleted or changed, or two swapped) from which their number no longer
+/// matters.
 const MANY_ERRORS: usize = 3;
 
-/// The error for a name that does not exist, with the command that lists the known ones: `no rule 'x'; 'whyslow rules' lists
-/// them; did you mean 'y'?`.
+/// Formats the error for a name that does not exist, with the command that lists the known ones: `no rule 'x'; 'whyslow
+/// rules' lists them; did you mean 'y'?`.
 pub fn unknown<N: AsRef<str>>(what: &str, name: &str, lister: &str, known: impl IntoIterator<Item = N>) -> String {
     format!("no {what} '{name}'; '{lister}' lists them{}", did_you_mean(name, known))
 }
 
-/// `; did you mean 'x'?`, to be appended to an error message; empty if no known name is similar.
+/// Returns `; did you mean 'x'?`, to be appended to an error message; empty if no known name is similar.
 pub fn did_you_mean<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
     closest(name, known).map_or_else(String::new, |known| question(&known))
 }
 
-/// The end of an error message that suggests this name.
+/// Formats the end of an error message that suggests this name.
 pub fn question(known: &str) -> String {
     format!("; did you mean '{known}'?")
 }
 
-/// Whether a name is another with one typing error in it.
+/// Returns whether a name is another one with at most one typing error.
 pub fn is_slip(name: &str, known: &str) -> bool {
     strsim::osa_distance(&name.to_lowercase(), known) <= 1
 }
 
-/// The known name most similar to one that does not exist: fewer typing errors count more than a common prefix.
+/// Returns the known name most similar to one that does not exist: fewer typing errors count more than a common prefix.
 pub fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
     let name = name.to_lowercase();
     let score = |known: &str| {
-        // 'swappiness' for 'vm.swappiness'.
+        // Matches 'swappiness' with 'vm.swappiness'.
         let last = known.rsplit('.').next().unwrap_or(known);
         [known, last].map(|known| strsim::jaro_winkler(&name, known)).into_iter().fold(0.0, f64::max)
     };

@@ -1,4 +1,4 @@
-//! Where the time of a program's threads goes, and whom it waits for: a part of the diagnosis document.
+//! Breakdown of the time of a program's threads, and what they wait for: a part of the diagnosis document.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub enum TimeKind {
 }
 
 impl TimeKind {
-    /// In words, as a continuation of 'it is': `waiting for fsync`.
+    /// Returns the kind in words, as a continuation of 'it is': `waiting for fsync`.
     pub fn words(self) -> &'static str {
         match self {
             Self::User => "on a CPU, in its own code",
@@ -144,7 +144,7 @@ impl TimeKind {
         }
     }
 
-    /// Whether a thread with nothing to do waits like this: it may be no loss.
+    /// Returns whether a thread with nothing to do waits like this: the time may be no loss.
     pub fn may_be_idle(self) -> bool {
         matches!(
             self,
@@ -152,7 +152,7 @@ impl TimeKind {
         )
     }
 
-    /// Whether it waits for a disk.
+    /// Returns whether the thread waits for a disk.
     pub fn is_disk(self) -> bool {
         matches!(
             self,
@@ -160,7 +160,7 @@ impl TimeKind {
         )
     }
 
-    /// Whether another process can end the wait; a sleep by a signal.
+    /// Returns whether another process can end the wait; a sleep can be ended by a signal.
     pub fn is_for_others(self) -> bool {
         matches!(
             self,
@@ -229,10 +229,10 @@ pub struct Contributor {
     pub share: f64,
 }
 
-/// Fewer samples than this do not tell which code ran.
+/// Minimum number of samples that show which code ran.
 pub const FEW_SAMPLES: u64 = 10;
 
-/// The name of functions whose stack could not be read.
+/// Name of functions whose stack could not be read.
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A function or program and its share.

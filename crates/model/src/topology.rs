@@ -1,4 +1,4 @@
-//! How block devices are stacked, from the mount down to the physical device.
+//! Stacking of block devices, from the mount down to the physical device.
 
 use crate::catalogue::{Disk, Layer, Mount};
 use crate::value::Name;
@@ -15,7 +15,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The topology according to the newest readings of the window.
+    /// Builds the topology from the newest readings of the window.
     pub fn of(window: &Window) -> Self {
         let mut t = Self::default();
         for (link, layer) in window.newest::<Layer>() {
@@ -32,47 +32,47 @@ impl Topology {
         t
     }
 
-    /// The devices directly below this one.
+    /// Returns the devices directly below this one.
     pub fn below(&self, device: &str) -> impl Iterator<Item = &Name> {
         self.below.get(device).into_iter().flatten()
     }
 
-    /// The devices directly above this one.
+    /// Returns the devices directly above this one.
     pub fn above(&self, device: &str) -> impl Iterator<Item = &Name> {
         self.above.get(device).into_iter().flatten()
     }
 
-    /// Where this device itself is mounted.
+    /// Returns the mount points of this device itself.
     pub fn mounts(&self, device: &str) -> &[Name] {
         self.mounts.get(device).map_or(&[], Vec::as_slice)
     }
 
-    /// The relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`, `nvme`.
+    /// Returns the relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`, `nvme`.
     pub fn relation(&self, upper: &str, lower: &str) -> Option<&str> {
         self.kind.get(&(upper.into(), lower.into())).map(|k| &**k)
     }
 
-    /// All devices below this one, without the device itself. A cycle, which no kernel creates, ends the walk.
+    /// Returns all devices below this one, without the device itself. A cycle, which no kernel creates, ends the walk.
     pub fn under(&self, device: &str) -> BTreeSet<Name> {
         Self::walk(&self.below, device)
     }
 
-    /// All devices above this one.
+    /// Returns all devices above this one.
     pub fn over(&self, device: &str) -> BTreeSet<Name> {
         Self::walk(&self.above, device)
     }
 
-    /// Whether this is a partition.
+    /// Returns whether this is a partition.
     pub fn is_partition(&self, device: &str) -> bool {
         self.below(device).any(|lower| self.relation(device, lower) == Some("partition"))
     }
 
-    /// The topmost devices above this one: where requests enter.
+    /// Returns the topmost devices above this one: those that requests enter through.
     pub fn leaves_over(&self, device: &str) -> impl Iterator<Item = Name> {
         self.over(device).into_iter().filter(|d| self.above(d).next().is_none())
     }
 
-    /// Whether requests to `upper` end up on `lower`.
+    /// Returns whether requests to `upper` end up on `lower`.
     pub fn rests_on(&self, upper: &str, lower: &str) -> bool {
         self.under(upper).contains(lower)
     }
@@ -91,11 +91,11 @@ impl Topology {
     }
 }
 
-/// The majors of SCSI disks in their order, sixteen disks of sixteen numbers each.
+/// Major numbers of SCSI disks, in order; each covers sixteen disks of sixteen minor numbers.
 const SCSI: [u32; 16] = [8, 65, 66, 67, 68, 69, 70, 71, 128, 129, 130, 131, 132, 133, 134, 135];
 
-/// The name of a device whose major number is fixed (Documentation/admin-guide/devices.txt); `None` for those whose
-/// major is given out at boot.
+/// Returns the name of a device whose major number is fixed (Documentation/admin-guide/devices.txt); `None` for those
+/// whose major number is assigned at boot.
 pub fn device_by_number(major: u32, minor: u32) -> Option<String> {
     match major {
         3 if minor < 128 => Some(disk("hd", minor / 64, minor % 64)),
@@ -115,7 +115,7 @@ fn disk(kind: &str, number: u32, partition: u32) -> String {
     format!("{kind}{}{partition}", letters(number))
 }
 
-/// `a` to `z`, then `aa` and on.
+/// Formats a disk's letters: `a` to `z`, then `aa` and so on.
 fn letters(number: u32) -> String {
     let last = char::from(b'a' + (number % 26) as u8);
     if number < 26 { last.to_string() } else { format!("{}{last}", letters(number / 26 - 1)) }

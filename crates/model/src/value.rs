@@ -1,4 +1,4 @@
-//! The kinds of metric values, each of which can be absent; [`Histogram`] is the fourth.
+//! The kinds of metric values. Each value can be absent; the fourth kind is [`Histogram`].
 //!
 //! A kernel without a counter, a file that could not be read and a counter at zero are three different things. Absent is
 //! encoded in-band (a sentinel), so that a metric stays eight bytes: ten thousand processes are read once a second.
@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A count that only grows until it wraps or its entity is recreated. Absent until set.
+/// A count that only grows, until it wraps or its entity is recreated. Absent until set.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter(u64);
 
@@ -17,7 +17,7 @@ impl Counter {
     /// An absent counter.
     pub const ABSENT: Self = Self(u64::MAX);
 
-    /// The count; `None` if absent.
+    /// Returns the count; `None` if absent.
     pub const fn get(self) -> Option<u64> {
         if self.0 == u64::MAX { None } else { Some(self.0) }
     }
@@ -30,14 +30,14 @@ impl Default for Counter {
 }
 
 impl From<u64> for Counter {
-    /// `u64::MAX` itself counts as absent: no kernel counter reaches it.
+    /// Treats `u64::MAX` as absent: no kernel counter reaches it.
     fn from(value: u64) -> Self {
         Self(value)
     }
 }
 
 impl From<Option<u64>> for Counter {
-    /// `None` is absent.
+    /// Treats `None` as absent.
     fn from(value: Option<u64>) -> Self {
         value.map_or(Self::ABSENT, Self)
     }
@@ -63,7 +63,7 @@ impl From<Gauge> for Option<f64> {
     }
 }
 
-/// Absent equals absent, although the sentinel is a NaN.
+/// Treats two absent levels as equal, although the sentinel is a NaN.
 impl PartialEq for Gauge {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
@@ -74,7 +74,7 @@ impl Gauge {
     /// An absent level.
     pub const ABSENT: Self = Self(f64::NAN);
 
-    /// The level; `None` if absent.
+    /// Returns the level; `None` if absent.
     pub fn get(self) -> Option<f64> {
         if self.0.is_nan() { None } else { Some(self.0) }
     }
@@ -93,7 +93,7 @@ impl From<f64> for Gauge {
 }
 
 impl From<Option<f64>> for Gauge {
-    /// Absent if unknown.
+    /// Treats `None` as absent.
     fn from(value: Option<f64>) -> Self {
         value.map_or(Self::ABSENT, Self)
     }
@@ -106,7 +106,7 @@ impl From<u64> for Gauge {
 }
 
 impl From<Option<u64>> for Gauge {
-    /// `None` is absent.
+    /// Treats `None` as absent.
     fn from(value: Option<u64>) -> Self {
         value.map_or(Self::ABSENT, Self::from)
     }
@@ -121,17 +121,17 @@ impl fmt::Debug for Gauge {
     }
 }
 
-/// A setting or condition in words (`mq-deadline`, `D`, `full`). Absent until set.
+/// A setting or condition as text (`mq-deadline`, `D`, `full`). Absent until set.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State(Option<Name>);
 
 impl State {
-    /// The words; `None` if absent.
+    /// Returns the text; `None` if absent.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// The words as a shared name.
+    /// Returns the text as a shared name.
     pub fn name(&self) -> Option<&Name> {
         self.0.as_ref()
     }
@@ -144,7 +144,7 @@ impl<T: Into<Name>> From<T> for State {
 }
 
 impl<T: Into<Name>> From<Option<T>> for State {
-    /// `None` is absent.
+    /// Treats `None` as absent.
     fn from(value: Option<T>) -> Self {
         Self(value.map(Into::into))
     }
@@ -159,7 +159,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// A name as the system spells it, cheap to clone. The text is not trusted: whoever draws it escapes it.
+/// A name as the system spells it, cheap to clone. Untrusted: anything that displays it must escape it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 

@@ -22,26 +22,26 @@ pub struct Window {
     origins: Origins,
     /// Counters that were read once, for captures.
     totals: SinceBoot,
-    /// Whether it covers the time since boot.
+    /// True if it covers the time since boot.
     is_since_boot: bool,
-    /// Whether the time between its readings is assumed, for captures.
+    /// True if the time between its readings is assumed, for captures.
     has_assumed_times: bool,
-    /// What the machine's signals usually are.
+    /// Usual values of the machine's signals.
     usual: UsualValues,
-    /// The families that the first snapshot took over from dropped ones, and the time since boot at which they were read.
+    /// Families that the first snapshot took over from dropped ones, with the time since boot at which they were read.
     carried: BTreeMap<&'static str, u64>,
-    /// The same of the reports of sources.
+    /// Sources whose reports the first snapshot took over, with the time since boot at which they were read.
     carried_reports: BTreeMap<Name, u64>,
 }
 
-/// How long rows that are read rarely are valid, nanoseconds: they are read once a minute.
+/// Validity of rows that are read rarely, nanoseconds: they are read once a minute.
 const VALID_NS: u64 = 75 * 1_000_000_000;
 
 /// Passes valid rows of a dropped snapshot on to the next one.
 struct CarryValid<'w> {
     oldest: &'w mut Snapshot,
     newest: u64,
-    /// The time of the dropped snapshot, and those at which the rows were read that it took over itself.
+    /// Time of the dropped snapshot; `read` has the times of the rows that it had taken over itself.
     at: u64,
     read: BTreeMap<&'static str, u64>,
     carried: &'w mut BTreeMap<&'static str, u64>,
@@ -58,8 +58,8 @@ impl EachFamily for CarryValid<'_> {
     }
 }
 
-/// Passes reports of a dropped snapshot on to the next one, of sources that it did not read: what those could not show still applies.
-/// A source that was asked for is not on any longer.
+/// Passes reports of a dropped snapshot on to the next one if that did not read their sources: what these sources could
+/// not show still applies. Drops reports of sources that were read on request: they are no longer active.
 fn carry_reports(old: &mut Snapshot, oldest: &mut Snapshot, newest: u64, carried: &mut BTreeMap<Name, u64>) {
     let read = std::mem::take(carried);
     for report in old.sources.drain(..).filter(|report| !report.asked) {
@@ -72,11 +72,12 @@ fn carry_reports(old: &mut Snapshot, oldest: &mut Snapshot, newest: u64, carried
     }
 }
 
-/// The median of each signal over a baseline, by the kind and name of its subject, and the signal's name.
+/// Median of each signal over a baseline, by kind and name of the subject, and name of the signal.
 pub type UsualValues = BTreeMap<(String, String, String), f64>;
 
 impl Window {
-    /// A window of these snapshots. Snapshots whose time since boot does not advance are dropped: a reboot starts a new window.
+    /// Creates a window from snapshots. Drops snapshots whose time since boot does not advance: a reboot starts a new
+    /// window.
     pub fn new(snapshots: Vec<Snapshot>) -> Self {
         let mut window = Self::default();
         for s in snapshots {
@@ -85,7 +86,7 @@ impl Window {
         window
     }
 
-    /// Adds the locations its rows were read from, for captures.
+    /// Adds the locations that its rows were read from, for captures.
     pub fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
     }
@@ -95,22 +96,22 @@ impl Window {
         Self { totals, ..self }
     }
 
-    /// Adds what a baseline shows of the machine's signals.
+    /// Adds the usual values of the machine's signals, from a baseline.
     pub fn with_usual(self, usual: UsualValues) -> Self {
         Self { usual, ..self }
     }
 
-    /// What the machine's signals usually are; empty without a baseline.
+    /// Returns the usual values of the machine's signals; empty without a baseline.
     pub fn usual(&self) -> &UsualValues {
         &self.usual
     }
 
-    /// The same, with times between its readings that are assumed if that is true.
+    /// Sets whether the times between readings are assumed.
     pub fn with_assumed_times(self, has_assumed_times: bool) -> Self {
         Self { has_assumed_times, ..self }
     }
 
-    /// The same with the names in its rows replaced, and the files they were read from.
+    /// Replaces the names in its rows, and the names of the files that they were read from.
     pub fn renamed(mut self, renamer: &dyn Renamer) -> Self {
         let mut keys = RenamedKeys::new();
         rename_all(&mut self.snapshots, renamer, Some(&mut keys));
@@ -119,7 +120,7 @@ impl Window {
         Self { origins, ..self }
     }
 
-    /// The same without values that cannot be, and those values.
+    /// Removes impossible values, and returns them.
     pub fn without_impossible_values(mut self) -> (Self, Vec<ImpossibleValue>) {
         let mut found = plausible::take_out_levels(&mut self.snapshots, &self.origins);
         let columns = plausible::impossible_counters(&self, &mut found);
@@ -127,7 +128,7 @@ impl Window {
         (self, found.into_iter().collect())
     }
 
-    /// The same with reports added to those of its last reading.
+    /// Adds reports to those of its last reading.
     pub fn with_reports(mut self, reports: impl Iterator<Item = SourceReport>) -> Self {
         if let Some(last) = self.snapshots.last_mut() {
             last.sources.extend(reports);
@@ -135,47 +136,48 @@ impl Window {
         self
     }
 
-    /// Whether the time between its readings is assumed. Rates were printed and do not depend on it; how fast a level changes
-    /// does.
+    /// Returns whether the time between its readings is assumed. Rates were printed and do not depend on it; the speed
+    /// at which a level changes does.
     pub fn has_assumed_times(&self) -> bool {
         self.has_assumed_times
     }
 
-    /// Counters that were read once; empty for the live kernel.
+    /// Returns the counters that were read once; empty for the live kernel.
     pub fn totals(&self) -> &SinceBoot {
         &self.totals
     }
 
-    /// The same as the time since counting began, which is one step, but no sample: what it has of peaks and pauses is unknown.
+    /// Marks the window as the time since counting began: one step, but not a sample, so that its peaks and pauses are
+    /// unknown.
     pub(crate) fn counted_since_boot(self) -> Self {
         Self { is_since_boot: true, ..self }
     }
 
-    /// The same taken as one step: what it has of peaks and pauses is unknown.
+    /// Returns the window as one step, whose peaks and pauses are unknown.
     pub fn as_one_step(&self) -> Self {
         self.clone().counted_since_boot()
     }
 
-    /// Whether it covers the time since boot, in one step.
+    /// Returns whether it covers the time since boot, in one step.
     pub fn is_since_boot(&self) -> bool {
         self.is_since_boot
     }
 
-    /// Where the rows were read from in captures; empty for the live kernel.
+    /// Returns the locations that the rows of captures were read from; empty for the live kernel.
     pub fn origins(&self) -> &Origins {
         &self.origins
     }
 
-    /// Adds the next snapshot; it is dropped unless it is later than the last.
+    /// Adds the next snapshot; drops it unless it is later than the last one.
     pub fn push(&mut self, snapshot: Snapshot) {
         if self.snapshots.last().is_none_or(|last| snapshot.boot_ns > last.boot_ns) {
             self.snapshots.push(snapshot);
         }
     }
 
-    /// Drops the snapshots that are older than this before the newest, for a window that slides. The oldest one left takes over the
-    /// rows of families that it lacks, as long as they are valid: settings and inventory are read less often than counters. So are the
-    /// reports of their sources.
+    /// Drops the snapshots that are older than `seconds` before the newest, for a sliding window. The oldest one left
+    /// takes over the rows of families that it lacks, as long as they are valid: settings and inventory are read less
+    /// often than counters. It also takes over the reports of their sources.
     pub fn keep_last(&mut self, seconds: f64) {
         let Some(newest) = self.last().map(|last| last.boot_ns) else { return };
         let is_old = |snapshot: &&Snapshot| (newest - snapshot.boot_ns) as f64 / 1e9 > seconds;
@@ -183,7 +185,7 @@ impl Window {
             let mut old = self.snapshots.remove(0);
             let read = std::mem::take(&mut self.carried);
             let Some(oldest) = self.snapshots.first_mut() else { return };
-            // They happened before it.
+            // Its events happened before it.
             oldest.clear_events();
             let at = old.boot_ns;
             carry_reports(&mut old, oldest, newest, &mut self.carried_reports);
@@ -191,17 +193,17 @@ impl Window {
         }
     }
 
-    /// The snapshots, oldest first.
+    /// Returns the snapshots, oldest first.
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots
     }
 
-    /// The newest snapshot.
+    /// Returns the newest snapshot.
     pub fn last(&self) -> Option<&Snapshot> {
         self.snapshots.last()
     }
 
-    /// Seconds from the first snapshot to the last; 0 for fewer than two.
+    /// Returns the seconds from the first snapshot to the last; 0 for fewer than two.
     pub fn seconds(&self) -> f64 {
         match (self.snapshots.first(), self.snapshots.last()) {
             (Some(a), Some(b)) => (b.boot_ns - a.boot_ns) as f64 / 1e9,
@@ -209,8 +211,8 @@ impl Window {
         }
     }
 
-    /// The newest row of each entity of a family, including entities that have disappeared. Slow sources are not read in every
-    /// snapshot, so it may be older than the newest snapshot.
+    /// Returns the newest row of each entity of a family, including entities that have disappeared. Slow sources are
+    /// not read in every snapshot, so it may be older than the newest snapshot.
     pub fn newest<F: Family>(&self) -> BTreeMap<F::Key, &F> {
         let mut rows = BTreeMap::new();
         for s in &self.snapshots {
@@ -221,12 +223,12 @@ impl Window {
         rows
     }
 
-    /// The newest row of a family that has only one.
+    /// Returns the newest row of a family that has only one.
     pub fn the<F: Family>(&self) -> Option<&F> {
         self.snapshots.iter().rev().find_map(|s| s.the::<F>())
     }
 
-    /// The readings of each entity.
+    /// Returns the readings of each entity.
     pub fn changes<F: Family>(&self) -> Vec<Change<'_, F>> {
         let mut by_key: BTreeMap<&F::Key, Change<'_, F>> = BTreeMap::new();
         for s in &self.snapshots {
@@ -245,14 +247,14 @@ impl Window {
         by_key.into_values().collect()
     }
 
-    /// The readings of a family that has only one row.
+    /// Returns the readings of a family that has only one row.
     pub fn change<F: Family>(&self) -> Option<Change<'_, F>> {
         self.changes().into_iter().next()
     }
 }
 
-/// For how many seconds a counter was read, of the entity for which it was read longest. A capture may show processes for only a part of the
-/// time that it covers. `None` if no entity was read twice.
+/// Returns the number of seconds over which a counter was read, for the entity that was read longest. A capture may
+/// show processes for only a part of its time. `None` if no entity was read twice.
 pub fn counted_seconds<F: Family>(changes: &[Change<'_, F>], f: impl Fn(&F) -> Counter) -> Option<f64> {
     changes.iter().map(|change| change.counted_seconds(&f)).reduce(f64::max).filter(|seconds| *seconds > 0.0)
 }
@@ -266,40 +268,41 @@ pub struct Change<'w, F> {
 }
 
 impl<'w, F: Family> Change<'w, F> {
-    /// The entity's key.
+    /// Returns the entity's key.
     pub fn key(&self) -> &'w F::Key {
         self.last().key()
     }
 
-    /// The newest reading.
+    /// Returns the newest reading.
     pub fn last(&self) -> &'w F {
         self.rows.last().expect("a change has at least one reading").1
     }
 
-    /// The oldest reading.
+    /// Returns the oldest reading.
     pub fn first(&self) -> &'w F {
         self.rows.first().expect("a change has at least one reading").1
     }
 
-    /// Seconds between the entity's first and last readings.
+    /// Returns the seconds between the entity's first and last readings.
     pub fn seconds(&self) -> f64 {
         (self.rows[self.rows.len() - 1].0 - self.rows[0].0) as f64 / 1e9
     }
 
-    /// Seconds of the whole window, during only part of which the entity may have existed.
+    /// Returns the seconds of the whole window; the entity may have existed during only a part of it.
     pub fn window_seconds(&self) -> f64 {
         self.window_seconds
     }
 
-    /// Whether it is of the time since boot, in one step that is no sample.
+    /// Returns whether it covers the time since boot, in one step that is not a sample.
     pub fn is_since_boot(&self) -> bool {
         self.is_since_boot
     }
 
-    /// The growth of a counter over the window. `None` if it was never read twice.
+    /// Returns the growth of a counter over the window. `None` if it was never read twice.
     ///
-    /// If a counter falls, it wrapped if the catalogue gives a limit and it was near that. Otherwise the entity was reset, and
-    /// its count since then cannot be assigned to this step; neither can that of another entity of the same name.
+    /// A counter that falls has wrapped if the catalogue gives a limit and the counter was near it. Otherwise the
+    /// entity was reset, and its count since then cannot be assigned to this step; neither can that of another entity
+    /// of the same name.
     pub fn grown(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let mut sum = None;
         for (_, step) in self.growths(&f) {
@@ -310,7 +313,7 @@ impl<'w, F: Family> Change<'w, F> {
         sum
     }
 
-    /// A counter's rate per second over the time in which it was read.
+    /// Returns a counter's rate per second over the time in which it was read.
     pub fn rate(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let (mut sum, mut seconds) = (0.0, 0.0);
         for (dt, step) in self.growths(&f) {
@@ -322,18 +325,18 @@ impl<'w, F: Family> Change<'w, F> {
         (seconds > 0.0).then(|| sum / seconds)
     }
 
-    /// The seconds over which a counter was read.
+    /// Returns the number of seconds over which a counter was read.
     pub fn counted_seconds(&self, f: impl Fn(&F) -> Counter) -> f64 {
         self.growths(f).filter_map(|(dt, step)| step.map(|_| dt)).sum()
     }
 
-    /// Each step of a counter: its length in seconds, and the growth (`None` if unknown). The time since boot has none: how the
-    /// growth was spread over it is unknown.
+    /// Returns each step of a counter: its length in seconds, and the growth (`None` if unknown). The time since boot
+    /// has no steps: the distribution of the growth over it is unknown.
     pub fn steps(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
         self.growths(f).filter(|_| !self.is_since_boot)
     }
 
-    /// Like [`steps`](Self::steps), with the time since boot as one step.
+    /// Returns the steps like [`steps`](Self::steps), with the time since boot as one step.
     pub fn growths(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
         self.rows.windows(2).map(move |pair| {
             let dt = (pair[1].0 - pair[0].0) as f64 / 1e9;
@@ -347,48 +350,49 @@ impl<'w, F: Family> Change<'w, F> {
         })
     }
 
-    /// The values added to a histogram over the window. `None` if it was never read twice; steps in which it was reset are left
-    /// out.
+    /// Returns the values added to a histogram over the window. `None` if it was never read twice; steps in which it
+    /// was reset are omitted.
     pub fn histogram(&self, f: impl Fn(&F) -> &Histogram) -> Option<Histogram> {
         let same = self.rows.windows(2).filter(|pair| pair[0].1.is_same_entity(pair[1].1));
         let steps = same.filter_map(|pair| f(pair[1].1).since(f(pair[0].1)));
         steps.reduce(|all, step| all.merged(&step))
     }
 
-    /// The mean of a gauge over its readings.
+    /// Returns the mean of a gauge over its readings.
     pub fn mean(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
         let readings: Vec<f64> = self.readings(f).collect();
         (!readings.is_empty()).then(|| readings.iter().sum::<f64>() / readings.len() as f64)
     }
 
-    /// The largest reading of a gauge.
+    /// Returns the largest reading of a gauge.
     pub fn max(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
         self.readings(f).reduce(f64::max)
     }
 
-    /// The last known reading; a capture may lack a file at some times. Not for gauges whose absence means something, as that of a limit.
+    /// Returns the last known reading; a capture may lack a file at some times. Not for gauges whose absence has a
+    /// meaning, such as a limit.
     pub fn latest(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
         self.readings(f).last()
     }
 
-    /// All readings of a gauge that are not absent.
+    /// Returns all readings of a gauge that are not absent.
     pub fn readings(&self, f: impl Fn(&F) -> Gauge) -> impl Iterator<Item = f64> {
         self.rows.iter().filter_map(move |(_, row)| f(row).get())
     }
 
-    /// `f` of each row for which it is known, with the row's time in seconds.
+    /// Returns `f` of each row for which it is known, with the row's time in seconds.
     pub fn course(&self, f: impl Fn(&F) -> Option<f64>) -> impl Iterator<Item = (f64, f64)> {
         self.rows.iter().filter_map(move |(at, row)| Some((*at as f64 / 1e9, f(row)?)))
     }
 
-    /// The rows themselves, oldest first.
+    /// Returns the rows themselves, oldest first.
     pub fn rows(&self) -> impl Iterator<Item = &'w F> {
         self.rows.iter().map(|(_, row)| *row)
     }
 }
 
-/// The growth of a counter from `a` to `b`; `None` if it was reset. A counter that wraps at `wraps_at` did so if it was in the
-/// upper half before, is in the lower half now, and grew by less than half; otherwise it was reset.
+/// Returns the growth of a counter from `a` to `b`; `None` if it was reset. A counter that wraps at `wraps_at` did so
+/// if it was in the upper half before, is in the lower half now, and grew by less than half; otherwise it was reset.
 pub fn growth(a: u64, b: u64, wraps_at: Option<u64>) -> Option<f64> {
     if b >= a {
         return Some((b - a) as f64);
@@ -455,7 +459,7 @@ mod tests {
     fn a_32_bit_counter_wraps() {
         let w = softnet(&[u64::from(u32::MAX) - 9, 90]);
         assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), Some(100.0));
-        // From just above the half to zero is a reset: no counter grows that far in a step.
+        // Falling from just above the half to zero is a reset: no counter grows that far in a step.
         let w = softnet(&[(1 << 31) + 5, 7]);
         assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), None);
     }
@@ -488,7 +492,7 @@ mod tests {
             s
         };
         let grown = |samples: Vec<Snapshot>| Window::new(samples).change::<Disk>().unwrap().grown(|d| d.reads);
-        // Unplugged and plugged in again as sda: the new disk's count is not the growth of a second.
+        // Unplugged and plugged in again as sda: the new disk's count is not the growth of one second.
         let two = vec![at(1, Some("3"), 10), at(2, Some("3"), 12), at(3, Some("4"), 9000), at(4, Some("4"), 9001)];
         assert_eq!(grown(two), Some(3.0));
         assert_eq!(grown(vec![at(1, None, 10), at(2, Some("4"), 12)]), Some(2.0), "an old recording does not know");
@@ -565,7 +569,7 @@ mod tests {
         w.push(at(78));
         w.keep_last(3.0);
         assert_eq!(blind(&w), [""; 0], "valid for 75 s");
-        // Read again, and well.
+        // Read again, successfully.
         let mut w = Window::new(vec![at(2), at(3)]);
         let mut well = at(9);
         well.sources.push(report("rarely", ReadOutcome::Read, false));

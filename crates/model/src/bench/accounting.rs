@@ -1,4 +1,4 @@
-//! I/O accounting: what was asked for against what each layer counted.
+//! I/O accounting: the I/O that a benchmark issued, compared with the counts of each layer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ pub struct LayerTraffic {
 }
 
 impl Traffic {
-    /// The sum of both.
+    /// Returns the sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self {
             reads: self.reads + other.reads,

@@ -1,4 +1,4 @@
-//! What `bench drop-caches` dropped.
+//! Result of `bench drop-caches`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

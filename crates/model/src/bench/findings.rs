@@ -1,4 +1,4 @@
-//! Results of several rounds together.
+//! Results derived from several rounds.
 
 use super::Latency;
 use schemars::JsonSchema;

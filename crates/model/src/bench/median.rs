@@ -14,8 +14,8 @@ pub struct Median {
 }
 
 impl Median {
-    /// `None` without samples. The interval is that of the sign test (Conover, Practical Nonparametric Statistics,
-    /// 3.4), which assumes only independent samples.
+    /// Computes the median; `None` without samples. The interval is that of the sign test (Conover, Practical
+    /// Nonparametric Statistics, 3.4), which assumes only independent samples.
     pub fn of(mut samples: Vec<f64>) -> Option<Self> {
         samples.sort_by(f64::total_cmp);
         let n = samples.len();
@@ -35,8 +35,8 @@ impl fmt::Display for Median {
     }
 }
 
-/// The largest k for which the k-th smallest and the k-th largest of n samples enclose the median with 95 % confidence:
-/// fewer than k heads in n tosses have a probability of at most 2.5 %.
+/// Returns the largest k for which the k-th smallest and the k-th largest of n samples enclose the median with 95 %
+/// confidence: fewer than k heads in n tosses have a probability of at most 2.5 %.
 fn rank(n: usize) -> Option<usize> {
     let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
     let mut below = 0.0;

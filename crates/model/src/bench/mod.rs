@@ -1,5 +1,5 @@
 //! The result of a benchmark, `whyslow.bench/1`. Public interface, described in docs/bench.md. Fields may be added;
-//! these stay.
+//! existing ones do not change.
 
 mod accounting;
 mod caches;
@@ -225,10 +225,10 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The default percentiles, as shares.
+    /// Default percentiles, as fractions.
     pub const SHARES: [f64; 9] = [0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
-    /// The latency that this share of requests does not exceed.
+    /// Returns the latency that this share of requests does not exceed.
     pub fn percentile(&self, share: f64) -> Option<f64> {
         self.percentiles.iter().find(|p| p.share == share).map(|p| p.seconds)
     }
@@ -261,13 +261,13 @@ pub struct DiskSeries {
 }
 
 impl DiskSeries {
-    /// Intervals without completions: first and count.
+    /// Returns the runs of intervals without completions: first interval and number of intervals.
     pub fn stalls(&self) -> Vec<(usize, usize)> {
         stretches(self.reads.iter().zip(&self.writes).map(|(reads, writes)| reads + writes == 0))
     }
 }
 
-/// Idle intervals: first and count.
+/// Returns the runs of idle intervals: first interval and number of intervals.
 fn stretches(idle: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     for (at, _) in idle.enumerate().filter(|(_, idle)| *idle) {

@@ -123,7 +123,7 @@ pub struct NetLoad {
 }
 
 impl NetLoad {
-    /// One TCP stream with the kernel's defaults: a base for other loads.
+    /// Creates a load of one TCP stream with the kernel's defaults: a base for other loads.
     pub fn stream(direction: Direction, seconds: f64) -> Self {
         Self {
             work: Work::Stream(direction),
@@ -143,7 +143,7 @@ impl NetLoad {
         }
     }
 
-    /// 64 bytes each way, repeatedly.
+    /// Creates a request-response load with 64 bytes each way.
     pub fn exchange(transport: Transport, seconds: f64) -> Self {
         let stream = Self::stream(Direction::Up, seconds);
         Self { work: Work::Exchange, transport, block: 64, answer: 64, ..stream }
@@ -172,12 +172,12 @@ pub struct NetRun {
 }
 
 impl NetRun {
-    /// The end that receives the stream, or the answers.
+    /// Returns the end that receives the stream, or the answers.
     pub fn receiver(&self) -> Option<&NetEnd> {
         if self.asked.work == Work::Stream(Direction::Up) { self.there.as_ref() } else { Some(&self.here) }
     }
 
-    /// The end that sends the stream, or the requests.
+    /// Returns the end that sends the stream, or the requests.
     pub fn sender(&self) -> Option<&NetEnd> {
         if self.asked.work == Work::Stream(Direction::Down) { self.there.as_ref() } else { Some(&self.here) }
     }
@@ -230,12 +230,12 @@ pub struct NetEnd {
 }
 
 impl NetEnd {
-    /// Bytes per second.
+    /// Returns the throughput in bytes per second.
     pub fn bandwidth(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
     }
 
-    /// CPU time of this end's threads per byte, seconds.
+    /// Returns the CPU time of this end's threads per byte, in seconds.
     pub fn cost_per_byte(&self) -> Option<f64> {
         (self.all_bytes > 0).then(|| (self.cost.user_seconds + self.cost.system_seconds) / self.all_bytes as f64)
     }
@@ -253,7 +253,7 @@ pub struct NetSeries {
 }
 
 impl NetSeries {
-    /// Intervals in which nothing moved: first and count.
+    /// Returns the runs of intervals in which nothing was transferred: first interval and number of intervals.
     pub fn stalls(&self) -> Vec<(usize, usize)> {
         let moved = if self.bytes.is_empty() { &self.answers } else { &self.bytes };
         super::stretches(moved.iter().map(|&moved| moved == 0))

@@ -1,4 +1,4 @@
-//! Figures that are each measured repeatedly, with a confidence interval.
+//! Figures, each measured repeatedly, with a confidence interval.
 
 use super::{Latency, Median};
 use schemars::JsonSchema;
@@ -70,14 +70,14 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Whether two figures differ by more than noise: neither median is in the other's interval.
+    /// Returns whether two figures differ by more than noise: neither median is in the other's interval.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         let within =
             |figure: &Self, value: f64| figure.interval.is_some_and(|[low, high]| (low..=high).contains(&value));
         self.value != other.value && !within(self, other.value) && !within(other, self.value)
     }
 
-    /// `None` without samples.
+    /// Creates a figure from its samples; `None` without samples.
     pub fn of(name: impl Into<String>, under: impl Into<String>, unit: &str, samples: Vec<f64>) -> Option<Self> {
         let Median { value, interval } = Median::of(samples.clone())?;
         let noise = interval.filter(|_| value != 0.0).map(|[low, high]| (high - low) / 2.0 / value.abs());

@@ -61,7 +61,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Random direct reads at depth 1, without end, of an empty region: a base for other workloads.
+    /// Creates a workload of random direct reads at depth 1, without a time limit, on an empty region: a base for other
+    /// workloads.
     pub fn of_blocks(bytes: u32) -> Self {
         let blocks = vec![BlockSize { bytes, share: 1.0 }];
         Self {
@@ -92,22 +93,22 @@ impl Workload {
         }
     }
 
-    /// Of reads and writes, bytes.
+    /// Returns the largest block size of reads and writes, in bytes.
     pub fn largest_block(&self) -> u32 {
         self.read_blocks.iter().chain(&self.write_blocks).map(|block| block.bytes).max().unwrap_or(0)
     }
 
-    /// Of reads and writes, bytes.
+    /// Returns the smallest block size of reads and writes, in bytes.
     pub fn smallest_block(&self) -> u32 {
         self.read_blocks.iter().chain(&self.write_blocks).map(|block| block.bytes).min().unwrap_or(0)
     }
 
-    /// Whether anything is read.
+    /// Returns whether the workload has reads.
     pub fn does_read(&self) -> bool {
         self.reads > 0.0
     }
 
-    /// Whether anything is written.
+    /// Returns whether the workload has writes.
     pub fn does_write(&self) -> bool {
         self.reads < 1.0
     }

@@ -1,4 +1,4 @@
-//! How families are declared: the macro `family_group!`, and the words of its lines, which are kinds of metric and units.
+//! Declaration of families: the macro `family_group!` and the words of its lines, which are kinds of metric and units.
 #![expect(non_camel_case_types, non_upper_case_globals, reason = "they are words of the catalogue")]
 
 use super::{CountedSince, MetricKind, NameKind, Unit};
@@ -6,22 +6,22 @@ use crate::histogram::Histogram;
 use crate::key::{KeyColumn, KeyPartKind};
 use crate::value::{Counter, Gauge, State, Value};
 
-/// The kind of a metric, as its line declares it.
+/// Kind of a metric, as declared in its line.
 #[derive(Clone, Copy)]
 pub(crate) enum Declared {
     counter,
     /// A counter that the kernel keeps in 32 bits.
     counter32,
-    /// The same, in milliseconds.
+    /// A 32-bit counter of milliseconds.
     counter32_ms,
     gauge,
     state,
-    /// The kernel's own number of the entity.
+    /// The kernel's own number for the entity.
     identity,
     histogram,
 }
 
-/// The type of the field, by kind.
+/// Field type of each kind of metric.
 pub(crate) mod field {
     use super::*;
 
@@ -34,7 +34,7 @@ pub(crate) mod field {
     pub(crate) type histogram = Histogram;
 }
 
-/// What counts begin with, by name.
+/// The words after `since`: when counting starts.
 pub(crate) mod since {
     use super::CountedSince;
 
@@ -42,14 +42,14 @@ pub(crate) mod since {
     pub(crate) const creation: CountedSince = CountedSince::Creation;
 }
 
-/// The unit of a metric, and of words what they name, as its line declares them in one word.
+/// Unit of a metric, or for text what the text names; one word of the metric's line.
 #[derive(Clone, Copy)]
 pub(crate) struct DeclaredUnit {
     pub(crate) unit: Unit,
     pub(crate) names: Option<NameKind>,
 }
 
-/// Units, by name, and what words name instead of a unit.
+/// Units by name, and for text metrics what the text names.
 pub(crate) mod unit {
     use super::{DeclaredUnit, NameKind, Unit};
 
@@ -67,7 +67,7 @@ pub(crate) mod unit {
                     DeclaredUnit { unit: Unit::Text, names: Some(NameKind::$Kind) };
             )*
 
-            /// The same, for the columns of keys.
+            /// Kinds of names in the text columns of keys.
             pub(crate) mod named {
                 use super::NameKind;
 
@@ -114,7 +114,7 @@ pub(crate) mod unit {
     }
 }
 
-/// The kinds of names in the text columns of a key: the catalogue has to declare one for each.
+/// Checks at compile time that the catalogue declares a kind of name for each text column of a key.
 pub(crate) const fn names_of_key<const N: usize>(columns: &[KeyColumn], names: [NameKind; N]) -> [NameKind; N] {
     let (mut texts, mut at) = (0, 0);
     while at < columns.len() {
@@ -137,7 +137,7 @@ impl Declared {
         }
     }
 
-    /// The value at which the kernel's counter wraps, in the unit of the readings.
+    /// Returns the value at which the kernel's counter wraps, in the unit of the readings.
     pub(crate) const fn wraps_at(self) -> Option<u64> {
         match self {
             Self::counter32 => Some(1 << 32),
@@ -152,7 +152,7 @@ impl Declared {
     }
 }
 
-/// The name in `name{key=value}`.
+/// Returns the name in `name{key=value}`.
 pub(crate) const fn otel_name(text: &'static str) -> &'static str {
     match find(text, b'{') {
         Some(brace) => text.split_at(brace).0,
@@ -160,7 +160,7 @@ pub(crate) const fn otel_name(text: &'static str) -> &'static str {
     }
 }
 
-/// The attribute in `name{key=value}`; empty without one.
+/// Returns the attribute in `name{key=value}`; empty without one.
 pub(crate) const fn otel_attribute(text: &'static str) -> &'static str {
     match find(text, b'{') {
         Some(brace) => text.split_at(brace + 1).1.split_at(text.len() - brace - 2).0,
@@ -180,9 +180,9 @@ const fn find(text: &str, wanted: u8) -> Option<usize> {
     None
 }
 
-/// What rows do with a field, whatever its kind.
+/// Operations on a field of any kind.
 pub(crate) trait Field {
-    /// Sets it. Returns false if the value is of another kind.
+    /// Sets the field. Returns false if the value is of another kind.
     fn put(&mut self, value: Value) -> bool;
 
     /// Sets a counter or gauge. Returns false for other kinds.
@@ -190,7 +190,7 @@ pub(crate) trait Field {
         false
     }
 
-    /// Whether both are known and differ.
+    /// Returns whether both are known and differ.
     fn differs_from(&self, _other: &Self) -> bool {
         false
     }
@@ -223,7 +223,7 @@ field! { Gauge {
     }
 } }
 field! { State {
-    // Recordings of older versions lack it.
+    // Recordings of older versions lack the state: absent does not differ from any state.
     fn differs_from(&self, other: &Self) -> bool {
         matches!((self.get(), other.get()), (Some(a), Some(b)) if a != b)
     }
@@ -239,7 +239,7 @@ macro_rules! row_type {
         pub type $Row = $crate::shared::Shared<$Fields>;
 
         impl $Row {
-            /// A row with only its key set.
+            /// Creates a row with only its key set.
             pub fn new($key: $Key) -> Self {
                 $Fields::new($key).into()
             }
@@ -253,7 +253,7 @@ macro_rules! row_type {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         pub struct $Row {
-            /// What identifies the row.
+            /// Key of the row.
             pub $key: $Key,
             $(
                 #[doc = $help]
@@ -269,7 +269,7 @@ macro_rules! row_type {
         }
 
         impl $Row {
-            /// A row with only its key set.
+            /// Creates a row with only its key set.
             pub fn new($key: $Key) -> Self {
                 Self { $key, $( $field: Default::default(), )* }
             }

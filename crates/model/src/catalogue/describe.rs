@@ -167,12 +167,12 @@ pub struct FamilyInfo {
 }
 
 impl FamilyInfo {
-    /// Whether this is the family's current name or a former one.
+    /// Returns whether `name` is the family's current name or a former one.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name || self.former_names.contains(&name)
     }
 
-    /// Names and kinds of the key columns.
+    /// Returns the names and kinds of the key columns.
     pub fn key_columns(&self) -> impl Iterator<Item = (&'static str, KeyPartKind)> {
         let key = self.key;
         self.key_columns.iter().map(move |column| (column.name.unwrap_or(key), column.kind))

@@ -1,4 +1,4 @@
-//! Virtual machines that run on this one.
+//! Virtual machines on this host.
 
 use super::*;
 use crate::key::{GuestDevice, TaskKey};

@@ -1,4 +1,4 @@
-//! Measurements of other programs: single transfers, and the reports of a database. Never read live.
+//! Measurements made by other programs: single transfers, and a database's own reports. Never read live.
 
 use super::*;
 use crate::value::Name;

@@ -6,17 +6,18 @@
 //! reads: counter count "system.disk.operations" "reads completed";
 //! ```
 //!
-//! It becomes the field of the row, its entry in [`families`], and its lookup by name. `counter32` is a counter that the kernel
-//! keeps in 32 bits; `identity` is the kernel's own number of the entity, which distinguishes it from another of the same name.
-//! A `state` has what its words name ([`NameKind`]) in place of a unit, `command: state process`, and so has each text column of a
-//! key, `by point: Name of path`: without it, a line does not compile.
-//! Metrics that share an OpenTelemetry name have an attribute that distinguishes them: `"system.cpu.time{cpu.mode=user}"`.
-//! Columns on disk, exporters, the documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and
-//! `import` fill the field.
+//! It becomes the field of the row, its entry in [`families`], and its lookup by name. `counter32` is a counter that
+//! the kernel keeps in 32 bits; `identity` is the kernel's own number of the entity, which distinguishes it from
+//! another of the same name. Instead of a unit, a `state` declares what its text names ([`NameKind`]): `command: state
+//! process`. So does each text column of a key: `by point: Name of path`. A line without that declaration does not
+//! compile. Metrics that share an OpenTelemetry name have an attribute that distinguishes them:
+//! `"system.cpu.time{cpu.mode=user}"`. Columns on disk, exporters, the documentation (`whyslow metrics`) and the
+//! screens read the entry; readers in `sense` and `import` fill the field.
 //!
-//! A family declared `as events` has rows that happened once: they are in the sample after that, and do not stay valid until
-//! the next reading. The counts of one declared `since boot` or `since creation` are evidence even when read once
-//! ([`since_boot`](crate::since_boot)). The counters of one declared `in parts` add up to a whole, and come from one tool.
+//! A family declared `as events` has rows that happened once: each is in the first sample after the event, and does not
+//! stay valid until the next reading. The counts of a family declared `since boot` or `since creation` are evidence
+//! even when read once ([`since_boot`](crate::since_boot)). The counters of a family declared `in parts` add up to a
+//! whole, and come from one tool.
 //!
 //! Raw time is kept in whole nanoseconds, so that nothing is rounded; results of a [`Window`](crate::window::Window) are in
 //! seconds.
@@ -53,8 +54,8 @@ use crate::key::Key;
 use crate::value::Value;
 use serde::{Deserialize, Serialize};
 
-/// Everything read at one instant: families with a row per entity. Raw, so that any interval can be computed later and nothing
-/// is averaged away.
+/// All readings of one instant: families with one row per entity. Values are raw, so that any interval can be computed
+/// later and nothing is averaged away.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
@@ -74,7 +75,7 @@ pub struct Snapshot {
     pub cgroup: Tables<CgroupTables>,
     /// Processes and threads.
     pub task: Tables<TaskTables>,
-    /// Virtual machines that run on this one.
+    /// Virtual machines on this host.
     pub guest: Tables<GuestTables>,
     /// The kernel as a whole.
     pub kernel: Tables<KernelTables>,
@@ -91,8 +92,8 @@ impl Snapshot {
         self.sources.append(&mut part.sources);
     }
 
-    /// Clears the families that `known` has rows of: two accounts of the same thing, each with its own clock and start, do not
-    /// make a rate.
+    /// Clears the families for which `known` has rows: two readings of the same counters, each with its own clock and
+    /// start, do not make a rate.
     pub fn forget(&mut self, known: &Self) {
         self.each_table(&mut Forget(known));
     }
@@ -102,12 +103,12 @@ impl Snapshot {
         self.each_table(&mut Sort);
     }
 
-    /// Leaves out events: what happened before it.
+    /// Clears all events: they happened before this snapshot.
     pub fn clear_events(&mut self) {
         self.each_table(&mut ClearEvents);
     }
 
-    /// Takes over the rows of families that it lacks, as far as they stay valid: all but events.
+    /// Adds the rows of families that this snapshot lacks and that stay valid: all but events.
     pub fn carry_over(&mut self, mut earlier: Self) {
         earlier.each_family(&mut CarryOver(self));
     }
@@ -130,13 +131,13 @@ impl Snapshot {
         self.measure.each_family(each);
     }
 
-    /// The row of a family with this key.
+    /// Returns the row of a family with this key.
     pub fn row<F: Family>(&self, key: &F::Key) -> Option<&F> {
         let rows = F::rows(self);
         rows.binary_search_by(|r| r.key().cmp(key)).ok().map(|i| &rows[i])
     }
 
-    /// The row of a family that has only one.
+    /// Returns the row of a family that has only one.
     pub fn the<F: Family>(&self) -> Option<&F> {
         F::rows(self).first()
     }
@@ -194,33 +195,34 @@ impl EachFamily for CarryOver<'_> {
 
 /// A row type of the catalogue.
 pub trait Family: Default + Clone + PartialEq + Send + 'static {
-    /// What identifies a row.
+    /// Type of the key, which identifies a row.
     type Key: Key;
     /// The family's description.
     const INFO: FamilyInfo;
 
-    /// A row with only its key set.
+    /// Creates a row with only its key set.
     fn keyed(key: Self::Key) -> Self;
-    /// The row's key.
+    /// Returns the row's key.
     fn key(&self) -> &Self::Key;
-    /// The rows of this family in a Snapshot, sorted by key.
+    /// Returns the rows of this family in a Snapshot, sorted by key.
     fn rows(snapshot: &Snapshot) -> &[Self];
-    /// The same rows, to be filled by a reader.
+    /// Returns the same rows, to be filled by a reader.
     fn rows_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
-    /// The value of the metric at `column` of `INFO.metrics`; `None` past the end.
+    /// Returns the value of the metric at `column` of `INFO.metrics`; `None` past the end.
     fn value(&self, column: usize) -> Option<Value>;
-    /// Sets the metric at `column`. Returns false and sets nothing if there is none or its kind differs.
+    /// Sets the metric at `column`. Returns false and sets nothing if there is no such column or its kind differs.
     fn put(&mut self, column: usize, value: Value) -> bool;
     /// Sets a counter or gauge by name, for readers of `name value` files. Returns false if there is no such metric.
     fn set(&mut self, name: &str, value: u64) -> bool;
-    /// Changes the key: the row of another entity.
+    /// Changes the key, which makes this the row of another entity.
     fn set_key(&mut self, key: Self::Key);
-    /// A row in which each counter that wraps holds the value at which it wraps, and everything else is absent.
+    /// Returns a row in which each counter that wraps holds the value at which it wraps, and everything else is absent.
     fn limits() -> Self {
         Self::default()
     }
-    /// Whether a later row with the same key belongs to the same entity. It does not if the kernel's own number for it (an
-    /// inode, an interface index) is known in both and differs, as for a cgroup that was removed and recreated under its name.
+    /// Returns whether a later row with the same key belongs to the same entity. It does not if both rows have the
+    /// kernel's own number for the entity (an inode, an interface index) and the numbers differ: the cgroup was removed
+    /// and recreated, for example.
     fn is_same_entity(&self, _other: &Self) -> bool {
         true
     }
@@ -234,7 +236,7 @@ pub trait EachFamily {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>);
 }
 
-/// All families, in the catalogue's order.
+/// Returns all families, in the catalogue's order.
 pub fn families() -> Vec<FamilyInfo> {
     [
         Processor::FAMILIES,
@@ -294,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Recordings refer to families by their place in this order.
+    /// Recordings refer to families by their position in this order.
     #[test]
     fn families_are_in_the_order_of_snapshots() {
         let mut names = Names(Vec::new());

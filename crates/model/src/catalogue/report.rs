@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct SourceReport {
     /// The source's name, such as `proc/stat`.
     pub source: Name,
-    /// What it shows, in words, for blind spots.
+    /// Data that it shows, in words, for lists of blind spots.
     pub tells: Name,
-    /// How it fared.
+    /// The outcome of the read.
     pub outcome: ReadOutcome,
-    /// Whether it is read only on demand of a finding.
+    /// True if it is read only when a finding requests it.
     #[serde(default)]
     pub asked: bool,
     /// CPU time, nanoseconds.
@@ -23,7 +23,7 @@ pub struct SourceReport {
     pub wall_ns: u64,
 }
 
-/// Absent, not permitted and failed are three different outcomes.
+/// Result of reading a source. Absent, not permitted and failed are three different outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadOutcome {
@@ -34,20 +34,20 @@ pub enum ReadOutcome {
     Absent(String),
     /// It exists, but we may not read it, or not all of it.
     NotPermitted {
-        /// What was refused.
+        /// The operation that was refused.
         why: String,
-        /// What would allow it.
+        /// The permission or setting that would allow it.
         remedy: String,
     },
     /// It exists, but reading it failed or the content was unexpected.
     Failed(String),
-    /// It did not answer in time.
+    /// The read did not return in time.
     Hung(String),
     /// Read incompletely, or with uncertainty.
     Partly {
-        /// What is incomplete or uncertain.
+        /// The incomplete or uncertain part.
         why: String,
-        /// What would complete it.
+        /// The setting or tool that would complete it.
         remedy: String,
     },
 }
@@ -61,7 +61,7 @@ impl ReadOutcome {
     const HUNG: &'static str = "hung";
     const PARTLY: &'static str = "partly";
 
-    /// Its word, the reason, and the remedy.
+    /// Returns the outcome's word, the reason, and the remedy.
     fn words(&self) -> (&'static str, Option<&str>, Option<&str>) {
         match self {
             Self::Read => (Self::READ, None, None),
@@ -73,7 +73,7 @@ impl ReadOutcome {
         }
     }
 
-    /// The outcome with this word, without reason and remedy.
+    /// Returns the outcome with this word, without reason and remedy.
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             Self::READ => Self::Read,
@@ -159,7 +159,7 @@ impl Family for SourceReport {
         self.source = source;
     }
 
-    /// No field of a report is ever absent.
+    /// Does nothing: no field of a report is ever absent.
     fn fill(&mut self, _: &Self) {}
 
     fn rows(snapshot: &Snapshot) -> &[Self] {
@@ -185,7 +185,7 @@ impl Family for SourceReport {
         })
     }
 
-    /// Reason and remedy are set after the outcome, whose column precedes theirs.
+    /// Sets a field. Reason and remedy are set after the outcome, whose column precedes theirs.
     fn put(&mut self, column: usize, value: Value) -> bool {
         match (column, value) {
             (0, Value::State(words)) => self.tells = words.get().unwrap_or_default().into(),

@@ -1,4 +1,4 @@
-//! Groups of tables, most of which are empty in most Snapshots.
+//! Groups of tables. In most Snapshots, most groups are empty.
 
 use super::EachFamily;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,8 +14,8 @@ pub trait TableGroup: Default + PartialEq + 'static {
     fn each_family(&mut self, each: &mut impl EachFamily);
 }
 
-/// A group of tables that takes the space of a pointer while nothing has been written to it: of captures there are many Snapshots with
-/// a row or two in each.
+/// A group of tables that takes the space of a pointer until something is written to it: captures produce many
+/// Snapshots with only a row or two each.
 #[derive(Clone, Default)]
 pub struct Tables<T>(Option<Box<T>>);
 

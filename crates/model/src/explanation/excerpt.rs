@@ -1,18 +1,18 @@
-//! As much of an explanation as a page shows: a bad day has hundreds of episodes, each with all that was found meanwhile.
+//! Excerpts of an explanation, small enough for a page: a bad day has hundreds of episodes, each with all its findings.
 
 use super::{Episode, Explanation};
 use crate::diagnosis::{Diagnosis, Finding};
 
-/// How many episodes a page lists: those that cost the most.
+/// Number of episodes that a page lists: the most expensive ones.
 pub const LISTED: usize = 1000;
-/// How many of these it has evidence and actions of.
+/// Number of these for which it also has evidence and actions.
 pub const WITH_EVIDENCE: usize = 50;
-/// How many pairs of a group that waited and one that kept it waiting an episode has.
+/// Number of interference pairs (victim and culprit group) per episode.
 const MOST_PAIRS: usize = 3;
 
 impl Explanation {
-    /// All that was found in the episode that cost the most, the causes of others with their effects and evidence, and of most of them a
-    /// sentence.
+    /// Shortens the explanation: the most expensive episode keeps all its findings, the next ones keep their causes
+    /// with effects and evidence, and most keep only a sentence.
     #[must_use]
     pub fn excerpt(self) -> Self {
         let mut ranked: Vec<(usize, Episode)> = self.episodes.into_iter().enumerate().collect();
@@ -29,12 +29,12 @@ impl Explanation {
 }
 
 impl Episode {
-    /// What it cost; an episode whose cause is not known comes last.
+    /// Returns the time it cost; an episode without a known cause ranks last.
     fn rank(&self) -> f64 {
         self.finding().map_or(-1.0, |_| self.lost_seconds())
     }
 
-    /// The same with no other findings than its cause and the effects of that.
+    /// Drops all findings but the episode's causes and their effects.
     fn with_its_cause_only(mut self) -> Self {
         let causes: Vec<String> = self.causes().into_iter().map(Finding::key).collect();
         let Diagnosis { host, window, verdict, mut findings, mut interference, .. } = self.diagnosis;
@@ -49,7 +49,7 @@ impl Episode {
         self
     }
 
-    /// The same without evidence, actions and effects.
+    /// Drops evidence, actions and effects.
     fn in_words(mut self) -> Self {
         let causes: Vec<String> = self.causes().into_iter().map(Finding::key).collect();
         self.diagnosis.findings.retain(|finding| causes.contains(&finding.key()));
@@ -114,7 +114,7 @@ mod tests {
         Explanation { samples: 1, episodes, ..Explanation::of("r".to_owned()) }
     }
 
-    /// The ids of its findings, with the number of their evidence.
+    /// Returns the ids of the episode's findings, each with the number of its pieces of evidence.
     fn told(episode: &Episode) -> Vec<(&str, usize)> {
         episode.diagnosis.findings.iter().map(|finding| (finding.id.as_str(), finding.evidence.len())).collect()
     }

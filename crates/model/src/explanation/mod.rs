@@ -1,5 +1,4 @@
-//! What happened during a recording, `whyslow.explanation/1`: a timeline of episodes. Fields may be added, existing ones do not
-//! change.
+//! Timeline of the episodes in a recording, `whyslow.explanation/1`. Fields may be added, existing ones do not change.
 
 mod excerpt;
 
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.explanation/1";
-/// No chain of causes is longer.
+/// Longest chain of causes that is followed.
 const MOST_CAUSES: usize = 8;
 
 /// A timeline, oldest first.
@@ -46,7 +45,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// An empty explanation of the recording in this folder.
+    /// Creates an empty explanation of the recording in this folder.
     pub fn of(recording: String) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -63,18 +62,18 @@ impl Explanation {
         }
     }
 
-    /// The episode that cost the most time, with its cause; the first of equal ones.
+    /// Returns the episode that cost the most time, with its cause; the first of equal ones.
     pub fn worst(&self) -> Option<(&Episode, &Finding)> {
         let found = self.episodes.iter().filter_map(|episode| Some((episode, episode.cause()?)));
         found.min_by(|(a, _), (b, _)| b.lost_seconds().total_cmp(&a.lost_seconds()))
     }
 
-    /// With the recording of another machine, which was explained with this one.
+    /// Adds the recording of another machine that was explained together with this one.
     #[must_use]
     pub fn beside(mut self, other: Self) -> Self {
         self.beside.push(other.recording);
         self.beside.extend(other.beside);
-        // Without samples, a recording has neither.
+        // A recording without samples has neither start nor end.
         if self.samples == 0 {
             (self.start, self.end) = (other.start, other.end);
         } else if other.samples > 0 {
@@ -94,17 +93,18 @@ impl Explanation {
 }
 
 impl Episode {
-    /// What was felt, among what its diagnosis found.
+    /// Returns the finding that was noticed, from the episode's diagnosis.
     pub fn finding(&self) -> Option<&Finding> {
         self.found(&self.key)
     }
 
-    /// What caused it: itself, unless another machine explains it.
+    /// Returns the cause: the noticed finding itself, unless another machine explains it.
     pub fn cause(&self) -> Option<&Finding> {
         self.causes().pop()
     }
 
-    /// What was felt and what explains that, each the effect of the next, as far as the last one on another machine.
+    /// Returns the noticed finding and its causes, each the effect of the next one, up to the last one on another
+    /// machine.
     pub fn causes(&self) -> Vec<&Finding> {
         let Some(own) = self.finding() else { return Vec::new() };
         let explained = |finding: &&Finding| self.found(finding.explained_by.as_ref()?);
@@ -118,7 +118,7 @@ impl Episode {
         self.diagnosis.findings.iter().find(|finding| finding.key() == key)
     }
 
-    /// The time that it cost.
+    /// Returns the time lost, in seconds.
     pub fn lost_seconds(&self) -> f64 {
         self.mean_impact * self.seconds
     }

@@ -1,13 +1,13 @@
-//! Whether partitions begin where their disk's blocks do.
+//! Alignment of partitions to the blocks of their disk.
 
 use super::bytes;
 use crate::catalogue::Queue;
 
-/// Where a partition starts, against what its disk reads and writes at once.
+/// Start of a partition relative to the disk's block and I/O sizes.
 pub(super) struct Alignment {
-    /// Bytes past a boundary of the physical block, and its size.
+    /// Bytes past a boundary of the physical block, and the block's size.
     block: Option<(f64, f64)>,
-    /// Likewise for the optimal I/O size, if the disk reports one that makes sense.
+    /// Bytes past a multiple of the optimal I/O size, and that size, if the disk reports a plausible one.
     optimal: Option<(f64, f64)>,
 }
 
@@ -17,7 +17,7 @@ impl Alignment {
         let past =
             |size: f64| (start + size - disk.alignment_offset.get().unwrap_or(0.0).rem_euclid(size)).rem_euclid(size);
         let physical = disk.physical_block.get().filter(|size| *size > 0.0);
-        // Some disks and bridges report what is no multiple of their block.
+        // Some disks and bridges report a size that is not a multiple of their block.
         let optimal = disk.optimal_io.get().zip(physical).filter(|(size, block)| *size > 0.0 && size % block == 0.0);
         Self { block: physical.map(|size| (past(size), size)), optimal: optimal.map(|(size, _)| (past(size), size)) }
     }

@@ -1,5 +1,5 @@
-//! How a drawing arranges the nodes: groups that have nothing in common, and in each group columns from where requests enter to
-//! hardware.
+//! Layout of the diagram: unconnected groups of nodes, and in each group columns from the nodes where requests enter to
+//! the hardware.
 
 use super::{IoStack, StackKind, StackNode};
 use schemars::JsonSchema;
@@ -17,7 +17,8 @@ pub struct StackGroup {
 }
 
 impl IoStack {
-    /// The groups to draw: without minor nodes and those that differ from others by names only, unless `all` are wanted.
+    /// Returns the groups to draw. Omits minor nodes and those that differ from others only by name, unless `all` is
+    /// set.
     pub fn groups(&self, all: bool) -> Vec<StackGroup> {
         let tops: Vec<&StackNode> = self.tops(all).collect();
         let shown: BTreeSet<&str> = tops.iter().flat_map(|top| self.reachable(&top.id)).collect();
@@ -39,7 +40,7 @@ impl IoStack {
         tops.filter(move |(path, top)| all || (path.like.is_none() && !top.minor)).map(|(_, top)| top)
     }
 
-    /// The tops of paths that differ from this one by names only.
+    /// Returns the tops of paths that differ from this one only by name.
     pub fn alike<'s>(&'s self, top: &'s str) -> impl Iterator<Item = &'s StackNode> {
         let others = self.paths.iter().filter(move |path| path.like.as_deref() == Some(top));
         others.filter_map(move |path| self.node(&path.top)).filter(|node| !node.minor)
@@ -72,7 +73,7 @@ impl<'s> StackGraph<'s> {
         map.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// All nodes that are connected with this one, in the order in which they are found.
+    /// Returns all nodes that are connected with this one, in the order in which they are found.
     fn connected(&self, from: &'s str) -> Vec<&'s str> {
         let mut found = vec![from];
         let mut next = 0;
@@ -87,10 +88,10 @@ impl<'s> StackGraph<'s> {
         found
     }
 
-    /// How many nodes are below each, at most.
+    /// Returns the height of each node: the length of the longest path below it.
     fn heights(&self, members: &[&'s str]) -> BTreeMap<&'s str, usize> {
         let mut heights: BTreeMap<&str, usize> = members.iter().map(|id| (*id, 0)).collect();
-        // A path has at most all members. Without cycles this ends earlier.
+        // A path has at most all members. Without cycles the loop ends earlier.
         for _ in members {
             let mut is_settled = true;
             for id in members {
@@ -105,7 +106,7 @@ impl<'s> StackGraph<'s> {
         heights
     }
 
-    /// From the lowest nodes up, each followed by those above it: then the lines of a tree do not cross.
+    /// Arranges nodes from the lowest up, each followed by those above it, so that the lines of a tree do not cross.
     fn columns(&self, members: &[&'s str]) -> Vec<Vec<String>> {
         let heights = self.heights(members);
         let last = heights.values().copied().max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Virtual machines that run on this one. Their disks and network cards lie on file systems, devices and taps of the host.
+//! Virtual machines on this host. Their disks and network cards lie on file systems, devices and taps of the host.
 
 use super::network::interface_id;
 use super::storage::{StorageFacts, device_id};
@@ -10,7 +10,7 @@ use crate::value::Name;
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The disks, each on the device or file system that it is in.
+/// Returns the disks, each on the device or file system that holds it.
 pub(super) fn disks(storage: &StorageFacts<'_>, window: &Window) -> Vec<StackNode> {
     let guests = window.newest();
     let node = |disk: &GuestDisk| {
@@ -26,7 +26,7 @@ pub(super) fn disks(storage: &StorageFacts<'_>, window: &Window) -> Vec<StackNod
     window.newest::<GuestDisk>().into_values().map(node).collect()
 }
 
-/// The network cards, each on its tap.
+/// Returns the network cards, each on its tap.
 pub(super) fn cards(window: &Window) -> Vec<StackNode> {
     let guests = window.newest();
     let node = |card: &GuestNic| {
@@ -45,7 +45,7 @@ pub(super) fn cards(window: &Window) -> Vec<StackNode> {
     window.newest::<GuestNic>().into_values().map(node).collect()
 }
 
-/// The virtual machines themselves.
+/// Returns the virtual machines themselves.
 pub(super) fn machines(window: &Window) -> Vec<StackNode> {
     let host = window.the::<MachineInfo>();
     let host_cpus = host.and_then(|host| host.processors.get());
@@ -91,10 +91,10 @@ fn describe(node: &mut StackNode, guest: &Guest, resident: Option<f64>) {
     node.says("balloon", guest.balloon.get().map(|balloon| if balloon > 0.0 { "yes" } else { "no" }));
 }
 
-/// PCI addresses; a virtual function (SR-IOV) with that of the device it is a part of.
+/// Formats PCI addresses; a virtual function (SR-IOV) with the address of the device that it belongs to.
 fn passed_through(devices: &str, functions: &BTreeMap<Name, &VirtualFunction>) -> String {
     let words = |device: &str| {
-        // QEMU takes addresses without a domain, and a path of sysfs.
+        // QEMU accepts addresses without a domain, and sysfs paths.
         let address = device.rsplit('/').next().unwrap_or(device);
         let address = if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() };
         match functions.get(address.as_str()).and_then(|function| function.part_of.get()) {
@@ -105,7 +105,7 @@ fn passed_through(devices: &str, functions: &BTreeMap<Name, &VirtualFunction>) -
     devices.split(' ').map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// The CPUs of the host that a guest's virtual CPUs may run on, of guests that may not run on all.
+/// Returns the host CPUs that the virtual CPUs of each guest may run on, for guests that may not run on all.
 fn bound_cpus(window: &Window, host_cpus: Option<f64>) -> BTreeMap<TaskKey, BTreeSet<u32>> {
     let mut bound: BTreeMap<TaskKey, BTreeSet<u32>> = BTreeMap::new();
     let guests = window.newest::<Guest>();
@@ -119,12 +119,12 @@ fn bound_cpus(window: &Window, host_cpus: Option<f64>) -> BTreeMap<TaskKey, BTre
     bound
 }
 
-/// A guest without a name is called by its process.
+/// Returns the guest's name; its process number if it has none.
 fn guest_name(guest: Option<&Guest>, task: TaskKey) -> String {
     guest.and_then(|guest| guest.name.get()).map_or_else(|| task.pid.to_string(), str::to_owned)
 }
 
-/// Called `GUEST/DEVICE`.
+/// Creates a node named `GUEST/DEVICE`.
 fn node(guests: &BTreeMap<TaskKey, &Guest>, device: &GuestDevice, stack: StackKind, kind: NodeKind) -> StackNode {
     let name = format!("{}/{}", guest_name(guests.get(&device.task).copied(), device.task), device.name);
     StackNode::new(stack, kind, format!("guest:{name}"), &name)

@@ -1,4 +1,4 @@
-//! What nodes of the stacks did.
+//! Load of the nodes of the stacks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

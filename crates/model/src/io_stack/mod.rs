@@ -1,7 +1,9 @@
-//! The storage and network stacks of a machine, `whyslow.stack/1`: what a request or packet passes through on its way down, and the
-//! limits that it meets there. Public interface, described in docs/stack.md: fields may be added, existing ones do not change.
+//! The storage and network stacks of a machine, `whyslow.stack/1`: the layers that a request or packet passes through
+//! on its way down, and their limits. Public interface, described in docs/stack.md: fields may be added, existing ones
+//! do not change.
 //!
-//! Nodes and the edges below them form a graph without cycles: several file systems share a disk, several containers a bridge.
+//! Nodes and the edges to those below them form an acyclic graph: several file systems share a disk, several containers
+//! a bridge.
 
 mod alignment;
 mod diagram;
@@ -152,7 +154,7 @@ impl StackNode {
         }
     }
 
-    /// Adds a fact in words, if it is known.
+    /// Adds a text fact, if it is known.
     fn says(&mut self, name: &str, text: Option<impl Into<String>>) {
         if let Some(text) = text.map(Into::into).filter(|text: &String| !text.is_empty()) {
             self.facts.push(NodeFact { name: name.to_owned(), value: Reading::Text(text), unit: String::new() });
@@ -166,7 +168,7 @@ impl StackNode {
         }
     }
 
-    /// Adds a limit, if it is known. One of zero or less is none.
+    /// Adds a limit, if it is known. Zero and negative values mean no limit.
     fn limit(&mut self, kind: LimitKind, setting: &str, value: Option<f64>, how: impl FnOnce(f64) -> String) {
         if let Some(value) = value.filter(|value| *value > 0.0) {
             self.limits.push(NodeLimit {
@@ -190,7 +192,7 @@ impl StackNode {
         self.name == point || self.mount_points.iter().any(|other| other == point)
     }
 
-    /// The fact with this name, if it is in words.
+    /// Returns the text fact with this name.
     pub fn words(&self, name: &str) -> Option<&str> {
         self.facts.iter().find(|fact| fact.name == name).and_then(|fact| match &fact.value {
             Reading::Text(text) => Some(text.as_str()),
@@ -240,7 +242,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// The kind in words.
+    /// Returns the name of the kind.
     pub fn words(self) -> &'static str {
         match self {
             Self::RequestSize => "request size",
@@ -252,7 +254,7 @@ impl LimitKind {
         }
     }
 
-    /// A value in words. Packets are counted in bytes, whatever their number.
+    /// Formats a value. Packet sizes stay in plain bytes, whatever their magnitude.
     pub fn quantity(self, value: f64) -> String {
         match self {
             Self::PacketSize => format!("{value} B"),
@@ -260,7 +262,7 @@ impl LimitKind {
         }
     }
 
-    /// The unit of its values.
+    /// Returns the unit of its values.
     pub fn unit(self) -> &'static str {
         match self {
             Self::RequestSize | Self::PacketSize => "bytes",
@@ -336,7 +338,7 @@ pub struct SmallestLimit {
 }
 
 impl IoStack {
-    /// The stacks by the newest readings of a window.
+    /// Builds the stacks from the newest readings of a window.
     pub fn of(window: &Window) -> Self {
         let mut stack = Self { schema: SCHEMA.into(), ..Self::default() };
         let machine = window.the::<MachineInfo>();
@@ -352,13 +354,14 @@ impl IoStack {
         stack
     }
 
-    /// The node with this id.
+    /// Returns the node with this id.
     pub fn node(&self, id: &str) -> Option<&StackNode> {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// The ids of what is called so: a mount point, a device with or without /dev/, an interface with or without its namespace.
-    /// Of interfaces in several namespaces, the observer's own comes first and stands alone.
+    /// Returns the ids of the nodes with this name: a mount point, a device with or without /dev/, an interface with or
+    /// without its namespace. If several namespaces have the interface, returns only the one in the observer's own,
+    /// when there is one.
     pub fn named(&self, name: &str) -> Vec<&str> {
         let device = name.strip_prefix("/dev/mapper/").or_else(|| name.strip_prefix("/dev/")).unwrap_or(name);
         let is_it = |node: &&StackNode| match node.kind {
@@ -373,13 +376,13 @@ impl IoStack {
         found.into_iter().filter(|node| !elsewhere(node)).map(|node| node.id.as_str()).collect()
     }
 
-    /// The part of the stacks that has to do with these nodes: themselves, all below them, and all above.
+    /// Returns the part of the stacks that involves these nodes: the nodes themselves, all below them, and all above.
     pub fn around(&self, ids: &[&str]) -> Self {
         let mut kept: BTreeSet<&str> = ids.iter().flat_map(|id| self.reachable(id)).collect();
         kept.extend(self.nodes.iter().filter(|node| self.reaches(&node.id, ids)).map(|node| node.id.as_str()));
         let nodes = self.nodes.iter().filter(|node| kept.contains(node.id.as_str())).cloned().map(|mut node| {
             node.below.retain(|below| kept.contains(below.id.as_str()));
-            // What is asked for by name is shown.
+            // Nodes requested by name are always shown.
             node.minor = false;
             node
         });
@@ -392,7 +395,7 @@ impl IoStack {
         self.reachable(from).iter().any(|id| ids.contains(id))
     }
 
-    /// What the kernel removed between two readings.
+    /// Drops edges to nodes that the kernel removed between two readings.
     fn drop_edges_to_nowhere(&mut self) {
         let known: BTreeSet<String> = self.nodes.iter().map(|node| node.id.clone()).collect();
         for node in &mut self.nodes {
@@ -401,7 +404,8 @@ impl IoStack {
     }
 }
 
-/// Only root may read the tables of the device mapper, which tell how a volume is spread over devices.
+/// Reports that the tables of the device mapper could not be read: only root may, and they show how a volume is spread
+/// over devices.
 fn unread_tables(window: &Window) -> Option<BlindSpot> {
     let unread = window.newest::<MappedDevice>().values().any(|mapped| mapped.target.get().is_none());
     unread.then(|| BlindSpot {
@@ -411,7 +415,7 @@ fn unread_tables(window: &Window) -> Option<BlindSpot> {
     })
 }
 
-/// The interrupt lines of each PCI device.
+/// Returns the interrupt lines of each PCI device.
 fn interrupt_lines(window: &Window) -> BTreeMap<String, Vec<InterruptLine>> {
     let mut names = BTreeMap::new();
     for (line, irq) in window.newest::<Irq>() {
@@ -434,7 +438,7 @@ fn interrupt_lines(window: &Window) -> BTreeMap<String, Vec<InterruptLine>> {
     lines
 }
 
-/// A number of bytes in words.
+/// Formats a number of bytes.
 fn bytes(bytes: f64) -> String {
     human::quantity(bytes, "bytes")
 }

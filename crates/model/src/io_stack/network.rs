@@ -1,4 +1,4 @@
-//! The nodes of the network: interfaces, from those that containers and programs use to network cards.
+//! Network nodes: interfaces, from those that containers and programs use down to network cards.
 
 use super::{InterruptLine, LimitKind, NodeKind, StackKind, StackNode, interrupt_lines};
 use crate::catalogue::{Link, Qdisc, VirtualFunction};
@@ -8,14 +8,15 @@ use crate::value::Name;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
-/// Kinds through which packets of containers and virtual machines enter; they leave a bridge through its other ports.
+/// Kinds of interfaces through which packets of containers and virtual machines enter; they leave a bridge through its
+/// other ports.
 pub(super) const ENTRANCES: [&str; 3] = ["veth", "tun", "netkit"];
-/// Where packets do not leave through the ports.
+/// Kinds of masters that packets do not leave through the ports.
 const NO_WAY_OUT: [&str; 1] = ["vrf"];
 pub(super) fn nodes(window: &Window) -> Vec<StackNode> {
     let facts = NetworkFacts::of(window);
     let mut nodes: Vec<StackNode> = facts.links.iter().map(|(key, link)| facts.interface(key, link)).collect();
-    // Those in use by others are not minor.
+    // Interfaces that others use are not minor.
     let used: Vec<String> =
         nodes.iter().filter(|node| !node.minor).flat_map(|node| &node.below).map(|below| below.id.clone()).collect();
     nodes.iter_mut().filter(|node| used.contains(&node.id)).for_each(|node| node.minor = false);
@@ -24,10 +25,10 @@ pub(super) fn nodes(window: &Window) -> Vec<StackNode> {
 
 struct NetworkFacts<'w> {
     links: BTreeMap<NetKey, &'w Link>,
-    /// The root queueing discipline by interface.
+    /// Root queueing discipline of each interface.
     queues: BTreeMap<NetKey, &'w Qdisc>,
     interrupts: BTreeMap<String, Vec<InterruptLine>>,
-    /// By their address on the bus.
+    /// Virtual functions by PCI address.
     functions: BTreeMap<Name, &'w VirtualFunction>,
 }
 
@@ -50,7 +51,8 @@ impl<'w> NetworkFacts<'w> {
         let kind = link.kind.get().unwrap_or_default();
         let mut node = StackNode::new(StackKind::Network, NodeKind::Interface, interface_id(key), &key.name);
         node.netns = (!key.ns.is_empty()).then(|| key.ns.to_string());
-        // The loopback of a namespace says nothing; what is down and has no address is not in use.
+        // The loopback device of a namespace is of no interest; an interface that is down and has no address is not in
+        // use.
         let is_up = link.operstate.get().is_none_or(|state| state != "down" && state != "notpresent");
         node.minor = kind == "loopback" || (!is_up && link.addresses.get().is_none() && link.master.get().is_none());
         describe(&mut node, kind, link);
@@ -61,7 +63,8 @@ impl<'w> NetworkFacts<'w> {
         node
     }
 
-    /// What of SR-IOV the card is: a part of another, or divided itself.
+    /// Adds SR-IOV facts: the device that the card is a virtual function of, or the number of its own virtual
+    /// functions.
     fn describe_functions(&self, node: &mut StackNode, link: &Link) {
         let Some(bus) = link.bus.get() else { return };
         node.says("virtual function of", self.functions.get(bus).and_then(|own| own.part_of.get()));
@@ -69,7 +72,7 @@ impl<'w> NetworkFacts<'w> {
         node.has("virtual functions", (parts > 0).then_some(parts as f64), "count");
     }
 
-    /// What packets pass through next on their way out, and whether those of the largest size fit there.
+    /// Adds the next interface on the way out, and a problem if packets of the largest size do not fit there.
     fn add_below(&self, node: &mut StackNode, key: &NetKey, link: &Link, kind: &str) {
         let is_entrance = ENTRANCES.contains(&kind);
         let other = self.lower(key, link);
@@ -88,7 +91,7 @@ impl<'w> NetworkFacts<'w> {
             next.into_iter().chain(ports.map(|(port, _)| (port.clone(), Some("port")))).collect();
         for (lower, role) in below {
             node.problems.extend(self.too_large(link, &lower));
-            // Packets cross a veth both ways.
+            // Packets cross a veth in both directions.
             if let Some(peer) = self.links.get(&lower).filter(|_| role == Some("other end")) {
                 node.problems.extend(self.too_large(peer, key));
             }
@@ -96,7 +99,7 @@ impl<'w> NetworkFacts<'w> {
         }
     }
 
-    /// Says so if packets of one interface do not fit another that they pass through.
+    /// Returns a problem if packets of one interface do not fit another that they pass through.
     fn too_large(&self, from: &Link, through: &NetKey) -> Option<String> {
         let (size, most) = from.mtu.get().zip(self.links.get(through)?.mtu.get())?;
         let (name, through) = (&from.interface.name, &through.name);
@@ -105,7 +108,7 @@ impl<'w> NetworkFacts<'w> {
             .then(|| format!("Packets of {name} can have {}, those of {through} only {}.", words(size), words(most)))
     }
 
-    /// The interface below, or the other end.
+    /// Returns the interface below, or the other end.
     fn lower(&self, key: &NetKey, link: &Link) -> Option<NetKey> {
         let ns = link.peer_ns.name().unwrap_or(&key.ns).clone();
         Some(NetKey { ns, name: link.lower.name()?.clone() }).filter(|lower| self.links.contains_key(lower))
@@ -119,8 +122,8 @@ impl<'w> NetworkFacts<'w> {
         self.links.iter().filter(move |(key, link)| key.ns == master.ns && link.master.name() == Some(&master.name))
     }
 
-    /// Of the two ends of a veth, packets enter by the one whose other end leads on to a bridge; if none does, by the one in another
-    /// namespace.
+    /// Returns whether packets enter by this end of a veth: its peer leads on to a bridge or, if neither does, this end
+    /// is in another namespace.
     fn is_outer_end(&self, key: &NetKey, peer: &NetKey) -> bool {
         let has_master = self.links.get(peer).is_some_and(|link| link.master.get().is_some());
         let order = |key: &NetKey| (key.ns.is_empty(), key.clone());
@@ -196,7 +199,7 @@ mod tests {
         IoStack::of(&Window::new(vec![s]))
     }
 
-    /// Each node with those below it, and `!` for each problem.
+    /// Formats each node with those below it, and `!` for each problem.
     fn edges(stack: &IoStack) -> Vec<String> {
         let short = |id: &str| id.strip_prefix("interface:").unwrap().to_owned();
         let line = |node: &StackNode| {

@@ -6,7 +6,7 @@ use crate::diagnosis::Reading;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl IoStack {
-    /// The ids of this node and of all below it, each once, upper ones first.
+    /// Returns the ids of this node and of all below it, each once, upper ones first.
     pub(super) fn reachable<'s>(&'s self, from: &'s str) -> Vec<&'s str> {
         let mut found = vec![from];
         let mut next = 0;
@@ -21,7 +21,7 @@ impl IoStack {
         found
     }
 
-    /// Finds the tops, for each the smallest limits, and how all are drawn.
+    /// Finds the tops, the smallest limits for each, and the layout of the diagram.
     pub(super) fn find_paths(&mut self) {
         let below: BTreeSet<&str> =
             self.nodes.iter().flat_map(|node| &node.below).map(|below| below.id.as_str()).collect();
@@ -48,13 +48,14 @@ impl IoStack {
         self.diagram = self.groups(false);
     }
 
-    /// What a path has in common with others that differ by names only; `None` where every name matters.
+    /// Returns the properties that a path shares with others that differ only by name; `None` if every name matters.
     fn signature(&self, top: &StackNode) -> Option<String> {
         let nodes = || self.reachable(&top.id).into_iter().filter_map(|id| self.node(id));
         is_one_of_many(top).then(|| nodes().map(own_signature).collect())
     }
 
-    /// Of equal limits the lowest counts: devices that are stacked take over the limits of those below.
+    /// Returns the smallest limits. Of equal limits the lowest node counts: stacked devices inherit the limits of those
+    /// below.
     fn smallest(&self, top: &str) -> Vec<SmallestLimit> {
         let mut found = BTreeMap::new();
         for node in self.reachable(top).into_iter().filter_map(|id| self.node(id)) {
@@ -87,7 +88,8 @@ impl IoStack {
     }
 }
 
-/// Containers make many, interfaces and overlays on a file system, and so do packages: images in files.
+/// Returns whether there are typically many such nodes: containers create interfaces and overlays, packages images in
+/// files.
 fn is_one_of_many(node: &StackNode) -> bool {
     match node.kind {
         NodeKind::Interface => node.words("type").is_some_and(|kind| ENTRANCES.contains(&kind)),
@@ -99,7 +101,7 @@ fn is_one_of_many(node: &StackNode) -> bool {
     }
 }
 
-/// A node's settings, and its id unless it is one of many.
+/// Returns a node's settings, and its id unless it is one of many.
 fn own_signature(node: &StackNode) -> String {
     const NAMES: [&str; 8] = ["addresses", "bus address", "file", "MAC address", "options", "serial", "size", "WWN"];
     let facts = node.facts.iter().filter(|fact| !NAMES.contains(&fact.name.as_str()));

@@ -1,4 +1,4 @@
-//! The nodes of storage: mounts and swap areas, the block devices below them, adapters and servers.
+//! Storage nodes: mounts and swap areas, the block devices below them, adapters and servers.
 
 use super::alignment::Alignment;
 use super::{LimitKind, NodeKind, StackKind, StackNode, guest, interrupt_lines};
@@ -13,13 +13,15 @@ use std::collections::BTreeMap;
 
 /// File systems that keep files in memory, without a device.
 const IN_MEMORY: [&str; 3] = ["devtmpfs", "ramfs", "tmpfs"];
-/// A queue without a limit of its own has this many segments (drivers/md: USHRT_MAX).
+/// Segments of a queue without a limit of its own (drivers/md: USHRT_MAX).
 const UNLIMITED_SEGMENTS: f64 = 65_535.0;
-/// A driver without a limit of its own allows this many sectors, which sysfs shows in KiB (block/blk-settings.c: UINT_MAX).
+/// Request size of a driver without a limit of its own, which sysfs shows in KiB (block/blk-settings.c: UINT_MAX
+/// sectors).
 const UNLIMITED_REQUEST: f64 = (u32::MAX / 2) as f64 * 1024.0;
-/// Levels that spread data over members in chunks.
+/// RAID levels that spread data over members in chunks.
 const STRIPED_LEVELS: [&str; 5] = ["raid0", "raid4", "raid5", "raid6", "raid10"];
-/// How the UUIDs of the device mapper's devices begin, and what made them (dm/uuid of Documentation/ABI/testing/sysfs-block-dm).
+/// UUID prefixes of device-mapper devices, and the subsystem that created them (dm/uuid of
+/// Documentation/ABI/testing/sysfs-block-dm).
 const MADE_BY: [(&str, &str); 6] = [
     ("LVM-", "LVM"),
     ("CRYPT-", "dm-crypt"),
@@ -71,7 +73,7 @@ impl<'w> StorageFacts<'w> {
         }
     }
 
-    /// Mount points by the file system that is mounted on them: one can be mounted several times.
+    /// Returns the mount points of each mounted file system: one can be mounted several times.
     fn mounted(&self) -> BTreeMap<(&str, &str), Vec<&'w Mount>> {
         let mut mounted: BTreeMap<_, Vec<&Mount>> = BTreeMap::new();
         for mount in self.mounts.values() {
@@ -90,7 +92,7 @@ impl<'w> StorageFacts<'w> {
         found
     }
 
-    /// `mounts` is of one file system and not empty.
+    /// Creates the node of one file system; `mounts` are its mounts, at least one.
     fn file_system(&self, mounts: &[&Mount]) -> StackNode {
         let first = mounts[0];
         let kind = first.kind.get().unwrap_or_default();
@@ -102,7 +104,7 @@ impl<'w> StorageFacts<'w> {
         node.mount_points = mounts[1..].iter().map(|mount| mount.point.to_string()).collect();
         let device = first.device.get().unwrap_or_default();
         if self.queues.contains_key(device) {
-            // Of several devices, it is one.
+            // If the file system has several devices, this is one of them.
             let own = LinkKey { upper: device.into(), lower: device.into() };
             let role = self.parts.get(&own).and_then(|part| part.role.get()).filter(|role| *role == "data");
             node.lies_on(device_id(device), role);
@@ -120,7 +122,7 @@ impl<'w> StorageFacts<'w> {
         node
     }
 
-    /// The journal, and the devices of a file system that has several.
+    /// Adds the journal, and the devices of a file system that has several.
     fn add_parts(&self, node: &mut StackNode, device: &str, kind: &str) {
         let parts = self.parts.iter().filter(|(link, _)| &*link.upper == device).collect::<Vec<_>>();
         for (link, part) in &parts {
@@ -141,7 +143,7 @@ impl<'w> StorageFacts<'w> {
         node.says("data profile", parts.iter().find_map(|(_, part)| part.profile.get()));
     }
 
-    /// NFS and CIFS (nfs(5), mount.cifs(8)).
+    /// Adds the server and request sizes of NFS and CIFS (nfs(5), mount.cifs(8)).
     fn add_network_options(&self, node: &mut StackNode, mount: &Mount, options: &str) {
         let server = self.nfs.get(&mount.point).and_then(|nfs| nfs.server.get());
         if let Some(server) = server.or(mount.device.get()) {
@@ -153,14 +155,14 @@ impl<'w> StorageFacts<'w> {
         node.has("connections", number("nconnect="), "count");
     }
 
-    /// The file system that holds this file.
+    /// Adds an edge to the file system that holds this file.
     pub(super) fn add_file_below(&self, node: &mut StackNode, path: &str) {
         if let Some(holder) = self.holder(path) {
             node.lies_on(holder, None);
         }
     }
 
-    /// The id of the file system with the longest mount point on the path.
+    /// Returns the id of the file system with the longest mount point on the path.
     fn holder(&self, path: &str) -> Option<String> {
         let leads =
             |point: &str| path.strip_prefix(point.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'));
@@ -187,13 +189,13 @@ impl<'w> StorageFacts<'w> {
         self.swaps.values().map(node).collect()
     }
 
-    /// The device of the device mapper behind `/dev/mapper/NAME`.
+    /// Returns the device-mapper device behind `/dev/mapper/NAME`.
     fn by_mapped_name(&self, path: &str) -> Option<Name> {
         let name = path.strip_prefix("/dev/mapper/")?;
         self.mapped.values().find(|mapped| mapped.name.get() == Some(name)).map(|mapped| mapped.device.clone())
     }
 
-    /// Devices that have a size: loop devices that stand ready have none.
+    /// Returns the devices that have a size; unused loop devices have none.
     fn devices(&self) -> Vec<StackNode> {
         let mut found: Vec<StackNode> = self
             .queues
@@ -296,7 +298,8 @@ impl<'w> StorageFacts<'w> {
         let direct = layer.direct.get();
         node.says("file access", direct.map(|direct| if direct > 0.0 { "direct" } else { "through the page cache" }));
         let path = file.strip_suffix(" (deleted)").unwrap_or(file);
-        // The mount that holds the file, unless the path leads elsewhere in the namespace where it was set up.
+        // The mount that holds the file, unless the path leads elsewhere in the namespace in which the loop device was
+        // set up.
         let holder = self.holder(path).filter(|id| self.is_mount_of(id, &link.lower));
         match holder {
             Some(id) => node.lies_on(id, None),
@@ -317,7 +320,7 @@ impl<'w> StorageFacts<'w> {
         node.has("memory limit", zram.memory_limit.get().filter(|limit| *limit > 0.0), "bytes");
     }
 
-    /// What queue settings bound (Documentation/block/queue-sysfs.rst).
+    /// Adds the limits from queue settings (Documentation/block/queue-sysfs.rst).
     fn add_queue_limits(&self, node: &mut StackNode, queue: &Queue) {
         let bounded = |size: Option<f64>| size.filter(|size| *size < UNLIMITED_REQUEST);
         node.limit(LimitKind::RequestSize, "max_sectors_kb", bounded(queue.max_request.get()), |_| String::new());
@@ -397,7 +400,7 @@ fn describe_disk(node: &mut StackNode, queue: &Queue) {
     }
 }
 
-/// Settings of a queue that are no limits.
+/// Adds the settings of a queue that are not limits.
 fn describe_queue(node: &mut StackNode, queue: &Queue) {
     node.says("scheduler", queue.scheduler.get());
     node.says("cache", queue.write_cache.get());
@@ -413,12 +416,12 @@ fn is_network(kind: &str) -> bool {
     kind == "nfs" || kind == "nfs4" || kind == "cifs" || kind == "smb3"
 }
 
-/// The value of an option such as `rsize=`.
+/// Returns the value of an option such as `rsize=`.
 fn option<'o>(options: &'o str, name: &str) -> Option<&'o str> {
     options.split(',').find_map(|option| option.strip_prefix(name))
 }
 
-/// The options of the mount and of the file system, each once.
+/// Returns the options of the mount and of the file system, each once.
 fn options_once(options: &str) -> String {
     let mut seen = Vec::new();
     for option in options.split(',').filter(|option| !option.is_empty()) {
@@ -441,7 +444,8 @@ fn server_id(server: &str) -> String {
     format!("server:{server}")
 }
 
-/// Two hosts can be on one address, and two NVMe disks on one controller.
+/// Returns the id of a disk's adapter; includes the bus, since two hosts can share an address, and two NVMe disks a
+/// controller.
 fn adapter_id(queue: &Queue) -> Option<String> {
     let (name, bus) = (queue.adapter.get(), queue.bus.get());
     let parts: Vec<&str> = name.into_iter().chain(bus).collect();

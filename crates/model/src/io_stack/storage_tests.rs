@@ -1,4 +1,4 @@
-//! Stacks of storage, from constructed rows.
+//! Storage stacks built from constructed rows.
 
 use super::{IoStack, LimitKind, NodeBelow, StackNode};
 use crate::catalogue::{
@@ -28,7 +28,7 @@ fn mount(point: &str, device: &str, kind: &str) -> Mount {
     Mount { device: device.into(), kind: kind.into(), options: "rw".into(), ..Mount::new(point.into()) }
 }
 
-/// Each node with those below it.
+/// Formats each node with those below it.
 fn edges(stack: &IoStack) -> Vec<String> {
     let below = |node: &StackNode| node.below.iter().map(|b| b.id.as_str()).collect::<Vec<_>>().join(" ");
     stack.nodes.iter().map(|node| format!("{} > {}", node.id, below(node)).trim_end().to_owned()).collect()
@@ -115,7 +115,7 @@ fn a_partition_off_its_blocks_is_a_problem_and_one_off_the_stripe_is_not() {
     let words = "3.50 KiB past a block of 4 KiB, 31.5 KiB past the optimal I/O size of 1 MiB";
     assert_eq!(of(32_256.0, 0.0), (words.into(), 1));
     assert_eq!(of(69_632.0, 0.0), ("aligned to blocks of 4 KiB, 68 KiB past the optimal I/O size of 1 MiB".into(), 0));
-    // A disk whose sector 7 is the first on a block: then sector 63 is on one.
+    // A disk whose physical block starts at sector 7: sector 63 is aligned.
     assert_eq!(of(32_256.0, 3584.0).1, 0);
 }
 
@@ -132,7 +132,7 @@ fn a_loop_device_lies_on_the_file_system_of_its_file() {
         let on = |upper: &str, lower: &str, row: Layer| Layer { link: layer(upper, lower, "loop").link, ..row };
         s.block.layer.push(on("loop0", "vda", file("/srv/a.img")));
         s.block.layer.push(on("loop1", "tmpfs", file("/run/b.img (deleted)")));
-        // Set up in another namespace, where the path leads elsewhere.
+        // Set up in another namespace, in which the path leads elsewhere.
         s.block.layer.push(on("loop2", "vda", file("/run/c.img")));
     });
     let expected = [
@@ -274,7 +274,7 @@ fn a_multipath_device_lies_on_its_paths_and_says_what_only_root_sees() {
         (path.words("address"), &path.problems[..]),
         (Some("2:0:1:7"), &["Its state is offline.".to_owned()][..])
     );
-    // Without its table, it is not known whether it spreads requests.
+    // Without its table it is unknown whether it spreads requests.
     assert_eq!(found.blind_spots.len(), 1);
     assert_eq!(found.blind_spots[0].remedy, "run as root");
 }
@@ -297,7 +297,7 @@ fn a_degraded_array_and_a_striped_volume_are_described() {
         s.block.queue.extend([queue("md1"), Queue { chunk: 65_536.0.into(), ..queue("dm-3") }]);
     });
     assert_eq!(found.node("block:md1").unwrap().problems, ["It is degraded: 1 of its members missing."]);
-    // The chunk is listed once, although the queue has it too.
+    // The chunk is listed once, although the queue reports it too.
     let limits: Vec<_> = found.node("block:dm-3").unwrap().limits.iter().map(|limit| limit.setting.as_str()).collect();
     assert_eq!(limits, ["chunk"]);
     assert_eq!(found.blind_spots, []);

@@ -1,43 +1,43 @@
-//! Stacks merged from their outermost caller: what a flame graph draws.
+//! Stacks merged from their outermost caller: the tree that a flame graph draws.
 
 use super::{Stack, StackProfile};
 use std::collections::BTreeMap;
 
-/// Calls by caller. The first node is the root, which is everything.
+/// Calls by caller. The first node is the root, which stands for the whole profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallTree {
-    /// Every node after its caller.
+    /// All nodes, each after its caller.
     pub nodes: Vec<CallNode>,
 }
 
 /// A function in one call path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallNode {
-    /// What it is.
+    /// Label of the node.
     pub label: Label,
     /// Weight of the stacks that pass through it.
     pub total: u64,
     /// Number of its callers.
     pub depth: usize,
-    /// Weight of the nodes before it at the same depth: where it is drawn.
+    /// Weight of the nodes before it at the same depth: its horizontal position.
     pub start: u64,
     /// Indices of its callees, by name.
     pub children: Vec<usize>,
 }
 
-/// What a node is.
+/// Label of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
-    /// Everything.
+    /// The whole profile.
     Root,
-    /// The processes of one name.
+    /// All processes with this name.
     Process(String),
     /// An index into [`StackProfile::frames`].
     Frame(u32),
 }
 
 impl CallTree {
-    /// Merges the stacks of a profile; processes of one name are one.
+    /// Merges the stacks of a profile, and all processes of the same name.
     pub fn of(profile: &StackProfile) -> Self {
         let mut growing = Growing::default();
         growing.grow(Label::Root);
@@ -124,7 +124,7 @@ mod tests {
                 (&Label::Root, 10, 0, 0),
                 (&Label::Process("toy".into()), 10, 1, 0),
                 (&Label::Frame(0), 10, 2, 0),
-                // 'idle' is drawn before 'work', by name.
+                // 'idle' precedes 'work': nodes are sorted by name.
                 (&Label::Frame(1), 9, 3, 1),
                 (&Label::Frame(1), 6, 4, 1),
                 (&Label::Frame(1), 6, 5, 1),

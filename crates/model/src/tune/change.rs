@@ -94,7 +94,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// In words.
+    /// Returns the reason in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Asked => "asked for",
@@ -138,12 +138,12 @@ pub enum ChangeOutcome {
 }
 
 impl ChangeOutcome {
-    /// Whether nothing is left to roll back.
+    /// Returns whether nothing is left to roll back.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Superseded { .. } | Self::Failed { .. })
     }
 
-    /// Whether the original is in force, or its object no longer exists.
+    /// Returns whether the original value is in force, or its object no longer exists.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Restored | Self::Already | Self::Gone { .. })
     }
@@ -208,7 +208,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The status in words.
+    /// Returns the status in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Open => "not ended",
@@ -221,23 +221,23 @@ impl Status {
 }
 
 impl HistoryEntry {
-    /// A transaction that has just begun.
+    /// Creates the entry of a transaction that has just begun.
     pub fn begun(transaction: Transaction) -> Self {
         let held = vec![None; transaction.changes.len()];
         Self { transaction, status: Status::Open, held, undone: Vec::new(), undone_because: None }
     }
 
-    /// Whether a change still has to be rolled back to restore the machine.
+    /// Returns whether a change still has to be rolled back to restore the machine.
     pub fn is_outstanding(&self, change: usize) -> bool {
         !self.undone.iter().any(|undoing| undoing.change == change && undoing.outcome.is_final())
     }
 
-    /// The changes that still have to be rolled back.
+    /// Returns the changes that still have to be rolled back.
     pub fn outstanding(&self) -> Vec<usize> {
         (0..self.transaction.changes.len()).filter(|&change| self.is_outstanding(change)).collect()
     }
 
-    /// The value that a change left: the value read back, otherwise the intended one.
+    /// Returns the value that a change left: the value read back, otherwise the intended one.
     pub fn held_value(&self, change: usize) -> Option<&str> {
         let held = self.held.get(change)?.as_ref().map(|held| held.value.as_str());
         Some(held.unwrap_or(&self.transaction.changes.get(change)?.intended))

@@ -1,4 +1,4 @@
-//! A plan: what a dry run prints.
+//! Plans: the output of a dry run.
 
 use super::tunable::{Effect, Risk, Unavailable};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Experiments: the effect of a change.
+//! Experiments that measure the effect of a change.
 
 use super::PlanDocument;
 use crate::diagnosis::Subject;
@@ -70,16 +70,17 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// How far a measured factor may be from the promised one for the promise to be kept.
+    /// Tolerance between the measured factor and the promised one for the promise to be kept.
     pub const TOLERANCE: f64 = 0.3;
 
-    /// Whether the effect is as promised: within the bounds, or within 30 % of the factor.
+    /// Returns whether the effect is as promised: within the bounds, or within 30 % of the factor.
     pub fn is_kept_by(&self, factor: f64) -> bool {
         let is_below = self.high.is_none_or(|high| factor <= high);
         (factor >= self.low && is_below) || self.is_near(factor)
     }
 
-    /// Whether the effect is within 30 % of the factor; where that is only the least, it may be any larger.
+    /// Returns whether the effect is within 30 % of the factor; if the factor is only a lower bound, the effect may
+    /// exceed it by any amount.
     pub fn is_near(&self, factor: f64) -> bool {
         let ratio = factor / self.factor;
         ratio >= 1.0 - Self::TOLERANCE && (self.high.is_none() || ratio <= 1.0 + Self::TOLERANCE)
@@ -87,12 +88,12 @@ impl Promise {
 }
 
 impl Trial {
-    /// How many times as good the metric became; `None` where nothing was measured.
+    /// Returns the factor by which the metric improved; `None` if nothing was measured.
     pub fn factor(&self) -> Option<f64> {
         self.effect.as_ref().map(|effect| 1.0 + effect.better)
     }
 
-    /// The medians of the pairs, without the change and with it.
+    /// Returns the medians of the pairs, without the change and with it.
     pub fn before_and_after(&self) -> Option<(f64, f64)> {
         let median = |value: fn(&TrialPair) -> f64| {
             let mut values: Vec<f64> = self.pairs.iter().map(value).collect();
@@ -103,23 +104,23 @@ impl Trial {
         Some((median(|pair| pair.without)?, median(|pair| pair.with)?))
     }
 
-    /// The unit of the metric, if known.
+    /// Returns the unit of the metric, if known.
     pub fn unit(&self) -> &str {
         unit_of(&self.metric)
     }
 
-    /// Whether a metric that should have moved did not, so that the change is not the cause.
+    /// Returns whether a metric that should have moved did not, so that the change is not the cause.
     pub fn is_mechanism_unconfirmed(&self) -> bool {
         self.mechanism.as_ref().is_some_and(|watched| watched.verdict != TrialVerdict::Helped)
     }
 
-    /// Whether the change is worth keeping: it helped, and through the expected metrics if any were given.
+    /// Returns whether the change is worth keeping: it helped, and through the expected metrics if any were given.
     pub fn is_proven(&self) -> bool {
         self.verdict == TrialVerdict::Helped && !self.is_mechanism_unconfirmed()
     }
 }
 
-/// The unit at the end of a metric's name: `disk.wait@sda in s`; that of a command's time is `s, of: COMMAND`.
+/// Returns the unit at the end of a metric's name: `disk.wait@sda in s`; that of a command's time is `s, of: COMMAND`.
 pub fn unit_of(metric: &str) -> &str {
     if metric.starts_with("s, of: ") {
         return "s";
@@ -190,7 +191,7 @@ pub struct TrialEffect {
     pub threshold: f64,
 }
 
-/// The significance level of a single test.
+/// Returns the significance level of a single test.
 fn one_test() -> f64 {
     0.05
 }
@@ -264,7 +265,7 @@ pub struct WalkStep {
 }
 
 impl Walk {
-    /// The medians without the changes and with all that helped.
+    /// Returns the medians without the changes and with all that helped.
     pub fn before_and_after(&self) -> Option<(f64, f64)> {
         self.together.as_ref()?.before_and_after()
     }

@@ -1,4 +1,4 @@
-//! A tunable, as described in the catalogue.
+//! Tunables, as described in the catalogue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,12 +121,12 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether the name is complete without an object.
+    /// Returns whether the name is complete without an object.
     pub fn is_one(self) -> bool {
         matches!(self, Self::Machine | Self::Netns)
     }
 
-    /// What follows the @.
+    /// Returns the description of the object after the @.
     pub fn word(self) -> &'static str {
         match self {
             Self::Machine => "machine",

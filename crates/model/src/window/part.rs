@@ -1,4 +1,4 @@
-//! Parts of a window over captures, judged one by one.
+//! Parts of a window over captures, diagnosed one by one.
 
 use super::Window;
 use crate::catalogue::{EachFamily, Family, MetricKind, Snapshot};
@@ -6,9 +6,10 @@ use crate::value::{Counter, Gauge, Value};
 use std::collections::BTreeMap;
 
 impl Window {
-    /// The part from one snapshot to another, by their positions, as if a capture had only this. Rows of families that it does not have
-    /// at all are taken over: settings and inventory hold throughout, and what another tool shows of another time (`top -b -n 2` before a
-    /// minute of `vmstat`) is the best that is known of the rest. Counts since boot are left out.
+    /// Returns the part from one snapshot to another, by position, as if a capture had only this part. Takes over the
+    /// rows of families that the part lacks entirely: settings and inventory hold throughout, and the output of another
+    /// tool from another time (`top -b -n 2` before a minute of `vmstat`) is the best that is known about the rest.
+    /// Omits counts since boot.
     pub fn part(&self, from: usize, to: usize) -> Self {
         let mut snapshots = self.snapshots[from..=to].to_vec();
         let [first, later @ ..] = &mut snapshots[..] else { return Self::default() };
@@ -25,7 +26,8 @@ impl Window {
     }
 }
 
-/// Clears the levels of the first snapshot that later ones have as well: in a capture they are of the interval that ends there.
+/// Clears the levels of the first snapshot that later ones have as well: in a capture they belong to the interval that
+/// ends there.
 struct ClearLevels<'w> {
     later: &'w [Snapshot],
 }
@@ -49,7 +51,7 @@ fn is_level<F: Family>(row: &F, column: usize) -> bool {
     matches!(row.value(column), Some(Value::Gauge(level)) if level.get().is_some())
 }
 
-/// Adds the rows of families that a part does not have.
+/// Adds the rows of families that a part lacks.
 struct TakeOver<'w> {
     all: &'w [Snapshot],
     /// The position of the part's first snapshot.
@@ -65,7 +67,7 @@ impl EachFamily for TakeOver<'_> {
         if F::INFO.events || with_rows.is_empty() || is_within {
             return;
         }
-        // What was last known before it; of other entities, what was first known after it.
+        // Uses the last known rows before the part; for entities without any, the first known rows after it.
         let before = with_rows.iter().filter(|at| **at <= self.from);
         let after = with_rows.iter().rev().filter(|at| **at > to);
         let rows = after.chain(before).flat_map(|at| F::rows(&self.all[*at]));
@@ -90,7 +92,8 @@ impl EachFamily for TakeOver<'_> {
 }
 
 impl<'w> TakeOver<'w> {
-    /// The interval of a tool with longer intervals that spans the part; of a tool that ran at another time, all of its time.
+    /// Returns the interval that spans the part, for a tool with longer intervals; for a tool that ran at another time,
+    /// all of its time.
     fn interval(&self, with_rows: &[usize]) -> Option<[&'w Snapshot; 2]> {
         let to = self.from + self.part.len() - 1;
         let begin = with_rows.iter().rfind(|at| **at <= self.from);
@@ -103,7 +106,7 @@ impl<'w> TakeOver<'w> {
     }
 }
 
-/// The later row of an entity, whose counters have grown this many times as much as it says.
+/// Returns the later row of an entity, with the growth of its counters multiplied by `scale`.
 fn scaled<F: Family>(earlier: &F, later: &F, scale: f64) -> F {
     let mut row = later.clone();
     for column in 0..F::INFO.metrics.len() {
