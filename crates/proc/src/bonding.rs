@@ -3,7 +3,7 @@
 use whyslow_model::catalogue::BondPort;
 use whyslow_model::key::LinkKey;
 
-/// What is said of a bond as a whole.
+/// Properties of a bond as a whole.
 #[derive(Debug, Default)]
 pub struct Bond {
     mode: Option<String>,
@@ -16,7 +16,7 @@ impl Bond {
     pub fn take(&mut self, field: &str, value: &str) {
         match field {
             "Bonding Mode" => self.mode = Some(value.to_owned()),
-            // In the part on 802.3ad: the aggregate in use.
+            // In the part about 802.3ad: the active aggregator.
             "Aggregator ID" => self.aggregator = number(value),
             "Currently Active Slave" if value != "None" && !value.is_empty() && !value.contains(' ') => {
                 self.active = Some(value.to_owned());
@@ -25,7 +25,7 @@ impl Bond {
         }
     }
 
-    /// Copies what was said of the bond as a whole into the row of a port.
+    /// Copies the properties of the bond as a whole into the row of a port.
     pub fn begin(&self, row: &mut BondPort) {
         if let Some(mode) = &self.mode {
             row.mode = mode.as_str().into();
@@ -39,7 +39,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse::<u32>().ok().map(f64::from)
 }
 
-/// The port that a line begins: `Slave Interface: eth1`.
+/// Returns the port that a line introduces: `Slave Interface: eth1`.
 pub fn port(line: &str) -> Option<&str> {
     line.strip_prefix("Slave Interface: ").map(str::trim).filter(|name| !name.is_empty() && !name.contains(' '))
 }
@@ -56,7 +56,7 @@ pub fn take(row: &mut BondPort, field: &str, value: &str) {
     }
 }
 
-/// The ports in the file of a bond.
+/// Returns the ports in the file of a bond.
 pub fn ports(name: &str, text: &str) -> Vec<BondPort> {
     let (mut bond, mut rows) = (Bond::default(), Vec::new());
     for line in text.lines() {

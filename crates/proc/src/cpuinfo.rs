@@ -1,18 +1,18 @@
 //! /proc/cpuinfo: a block of lines for each CPU (proc(5); arch/x86/kernel/cpu/proc.c).
 
-/// The name and value of a line: `model name : AMD EPYC`.
+/// Splits a line into name and value: `model name : AMD EPYC`.
 pub fn entry(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     Some((name.trim(), value.trim()))
 }
 
-/// The number of a CPU, from the line that begins its block.
+/// Returns the number of a CPU, from the line that begins its block.
 pub fn cpu(line: &str) -> Option<u32> {
     entry(line).filter(|(name, _)| *name == "processor")?.1.parse().ok()
 }
 
-/// How many CPUs a text lists; `None` if it begins or ends within the list: numbers are missing, or a package has fewer CPUs than it
-/// says (`siblings`). `is_whole` says that nothing was cut off at the end.
+/// Counts the CPUs that a text lists; `None` if it begins or ends within the list: numbers are missing, or a package
+/// has fewer CPUs than `siblings` says. `is_whole` means that nothing was cut off at the end.
 pub fn count<'t>(lines: impl Iterator<Item = &'t str>, is_whole: bool) -> Option<u32> {
     let (mut count, mut siblings) = (0, None);
     for line in lines {
@@ -26,7 +26,7 @@ pub fn count<'t>(lines: impl Iterator<Item = &'t str>, is_whole: bool) -> Option
             siblings = value.parse::<u32>().ok().filter(|siblings| *siblings > 0);
         }
     }
-    // A single block with one sibling may be the first of many guests' CPUs.
+    // A single block with one sibling may be the first of a guest's many CPUs.
     let fits = siblings.is_some_and(|siblings| count > 1 && count % siblings == 0);
     (count > 0 && (is_whole || fits)).then_some(count)
 }

@@ -1,9 +1,9 @@
-//! What a target of the device mapper says about its state: behind its name in `dmsetup status`, and as the ioctl DM_TABLE_STATUS answers
-//! (Documentation/admin-guide/device-mapper; drivers/md/dm-*.c: the `status` functions).
+//! State of a device-mapper target: the text after its name in `dmsetup status`, and the answer to the ioctl
+//! DM_TABLE_STATUS (Documentation/admin-guide/device-mapper; drivers/md/dm-*.c: the `status` functions).
 
 use whyslow_model::catalogue::{Array, Volume};
 
-/// Targets by the name of what they make.
+/// Names of targets, and the kinds of devices that they create.
 const KINDS: [(&str, &str); 19] = [
     ("linear", "linear"),
     ("striped", "striped"),
@@ -25,11 +25,11 @@ const KINDS: [(&str, &str); 19] = [
     ("writecache", "write cache"),
     ("vdo", "VDO pool"),
 ];
-/// How a cache treats writes (Documentation/admin-guide/device-mapper/cache.rst).
+/// Modes in which a cache treats writes (Documentation/admin-guide/device-mapper/cache.rst).
 const CACHE_MODES: [&str; 3] = ["writeback", "writethrough", "passthrough"];
 const FAILED: &str = "it failed: every read and write returns an error";
 
-/// What a target makes; `None` if it is not known.
+/// Returns the kind of device that a target creates; `None` if unknown.
 pub fn kind(target: &str) -> Option<&'static str> {
     KINDS.iter().find(|(name, _)| *name == target).map(|(_, kind)| *kind)
 }
@@ -37,22 +37,22 @@ pub fn kind(target: &str) -> Option<&'static str> {
 /// The state of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetStatus<'w> {
-    /// What is wrong with it.
+    /// Reason why it does not work properly.
     pub failure: Option<&'static str>,
-    /// Used share of a thin pool, of a snapshot's room for changes, or of a cache.
+    /// Used share of a thin pool, of a snapshot's space for changes, or of a cache.
     pub data_used: Option<f64>,
-    /// Used share of the room for metadata.
+    /// Used share of the space for metadata.
     pub metadata_used: Option<f64>,
     /// Share of a cache that is not yet written to the slow device.
     pub dirty: Option<f64>,
-    /// Of a RAID.
+    /// State of a RAID.
     pub raid: Option<RaidStatus<'w>>,
-    /// Of a multipath device: each path.
+    /// Paths of a multipath device.
     pub paths: Vec<PathStatus<'w>>,
 }
 
 impl TargetStatus<'_> {
-    /// Sets what this target says of its device. Of a device with several targets, those that say nothing change nothing.
+    /// Sets the state of the device. If a device has several targets, targets without a value leave it unchanged.
     pub fn apply_to(&self, volume: &mut Volume) {
         let shares = [
             (&mut volume.data_used, self.data_used),
@@ -73,18 +73,18 @@ impl TargetStatus<'_> {
 pub struct RaidStatus<'w> {
     /// `raid1`, `raid5_ls`.
     pub level: &'w str,
-    /// Members wanted.
+    /// Number of members in the array.
     pub members: u32,
-    /// Members missing.
+    /// Number of failed members.
     pub degraded: u32,
     /// `idle`, `resync`, `recover`, `check`, `repair`.
     pub action: &'w str,
-    /// Completed share of what is in sync.
+    /// Share of the array that is in sync.
     pub sync_done: Option<f64>,
 }
 
 impl RaidStatus<'_> {
-    /// Sets all of it.
+    /// Sets all fields of the array.
     pub fn apply_to(&self, array: &mut Array) {
         array.level = self.level.into();
         array.members = f64::from(self.members).into();
@@ -103,7 +103,7 @@ pub struct PathStatus<'w> {
     pub state: &'static str,
 }
 
-/// The state of a target by the words that it prints. Those of a table, which looks alike, yield nothing.
+/// Parses the state of a target from the words of its status. The words of a table, which look similar, yield nothing.
 pub fn status<'w>(target: &str, words: &[&'w str]) -> TargetStatus<'w> {
     match target {
         "thin-pool" => thin_pool(words),
@@ -129,16 +129,16 @@ fn number(word: &str) -> Option<f64> {
     word.parse::<u64>().ok().map(|number| number as f64)
 }
 
-/// `1600000/1638400`
+/// Parses `1600000/1638400`.
 fn used(word: Option<&&str>) -> Option<f64> {
     let (used, all) = word?.split_once('/')?;
     let (used, all) = (number(used)?, number(all)?);
     (all > 0.0 && used <= all).then_some(used / all)
 }
 
-/// `1 4161/250112 1600000/1638400 - rw ...`
+/// Parses `1 4161/250112 1600000/1638400 - rw ...`.
 fn thin_pool<'w>(words: &[&str]) -> TargetStatus<'w> {
-    // The table has device numbers in the first place.
+    // A table begins with device numbers instead.
     let has_id = words.first().is_some_and(|id| number(id).is_some());
     let failure = if words.first() == Some(&"Fail") {
         Some(FAILED)
@@ -155,9 +155,9 @@ fn thin_pool<'w>(words: &[&str]) -> TargetStatus<'w> {
     TargetStatus { failure, metadata_used, data_used, ..TargetStatus::default() }
 }
 
-/// `4096/8192 24`
+/// Parses `4096/8192 24`.
 fn snapshot<'w>(words: &[&str]) -> TargetStatus<'w> {
-    // The sectors of its metadata follow.
+    // The number of metadata sectors follows.
     let is_whole = words.get(1).is_some_and(|sectors| number(sectors).is_some());
     let failure = match words.first() {
         Some(&("Invalid" | "Overflow")) => Some("the snapshot is invalid: it ran out of space"),
@@ -170,7 +170,7 @@ fn snapshot<'w>(words: &[&str]) -> TargetStatus<'w> {
 fn cache<'w>(words: &[&str]) -> TargetStatus<'w> {
     let has_sizes = [0, 2].iter().all(|at| words.get(*at).is_some_and(|size| number(size).is_some()));
     let blocks = words.get(3).and_then(|word| number(word.split_once('/')?.0)).filter(|blocks| *blocks > 0.0);
-    // Behind it are counted features, among them how writes are treated.
+    // A count of features follows, and among these the mode of writes.
     let has_mode = || words.get(12..).is_some_and(|rest| rest.iter().any(|word| CACHE_MODES.contains(word)));
     let has_count = words.get(11).is_some_and(|count| number(count).is_some());
     let dirty = words.get(10).filter(|_| has_count && has_mode()).and_then(|dirty| number(dirty)).zip(blocks);
@@ -190,7 +190,7 @@ fn cache<'w>(words: &[&str]) -> TargetStatus<'w> {
     }
 }
 
-/// `raid1 2 AD 1024/20971520 idle 0 0 -`: level, members, health of each, what is in sync, what it does.
+/// Parses `raid1 2 AD 1024/20971520 idle 0 0 -`: level, members, health of each, sectors in sync, current action.
 fn raid<'w>(words: &[&'w str]) -> Option<RaidStatus<'w>> {
     let [level, members, health, sync, action, ..] = *words else { return None };
     let is_health = !health.is_empty() && health.bytes().all(|b| b"AaD-".contains(&b));
@@ -199,8 +199,8 @@ fn raid<'w>(words: &[&'w str]) -> Option<RaidStatus<'w>> {
     Some(RaidStatus { level, members, degraded, action, sync_done: used(Some(&sync)) })
 }
 
-/// `2 0 0 0 2 1 A 0 1 2 8:16 A 0 0 1 E 0 1 2 8:32 F 1 0 1` (drivers/md/dm-mpath.c: multipath_status). What is understood until the line
-/// ends, or is another.
+/// Parses `2 0 0 0 2 1 A 0 1 2 8:16 A 0 0 1 E 0 1 2 8:32 F 1 0 1` (drivers/md/dm-mpath.c: multipath_status). Returns
+/// the paths up to the end of the line, or up to the first unexpected word.
 fn paths<'w>(words: &[&'w str]) -> Vec<PathStatus<'w>> {
     let mut paths = Vec::new();
     take_paths(words, &mut paths);
@@ -210,14 +210,14 @@ fn paths<'w>(words: &[&'w str]) -> Vec<PathStatus<'w>> {
 fn take_paths<'w>(words: &[&'w str], paths: &mut Vec<PathStatus<'w>>) -> Option<()> {
     let mut words = words.iter();
     let count = |words: &mut std::slice::Iter<'_, &str>| words.next()?.parse::<usize>().ok().filter(|n| *n < 1000);
-    // Features and handler: a count each, and as many arguments.
+    // Features and handler: each has a count, followed by that many arguments.
     for _ in 0..2 {
         let arguments = count(&mut words)?;
         words.by_ref().take(arguments).for_each(drop);
     }
     let (groups, _next) = (count(&mut words)?, count(&mut words)?);
     for _ in 0..groups {
-        // The table has the name of the selector in this place.
+        // A table has the name of the selector here.
         let group = *words.next().filter(|state| ["A", "E", "D"].contains(*state))?;
         let arguments = count(&mut words)?;
         words.by_ref().take(arguments).for_each(drop);

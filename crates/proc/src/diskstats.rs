@@ -7,15 +7,15 @@
 use whyslow_model::catalogue::Disk;
 use whyslow_model::value::Counter;
 
-/// The kernel's unit, whatever the device's own block size.
+/// The kernel's unit, regardless of the device's own block size.
 const SECTOR: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// One line.
+/// A parsed line.
 pub struct DiskLine {
-    /// What it says.
+    /// Values of the line.
     pub disk: Disk,
-    /// Whether the device has never been used.
+    /// True if the device has never been used.
     pub idle: bool,
 }
 

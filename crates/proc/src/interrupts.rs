@@ -8,7 +8,8 @@ use whyslow_model::catalogue::{Irq, Softirq};
 use whyslow_model::key::PerCpu;
 use whyslow_model::value::{Name, State};
 
-/// The CPUs in a header: offline ones are left out, so columns are not CPU numbers. `None` if it is not such a header.
+/// Parses the CPUs in a header. It leaves out offline ones, so columns are not CPU numbers. `None` if it is not such a
+/// header.
 pub fn processors(mut header: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     while let Some(name) = word(&mut header) {
@@ -17,8 +18,8 @@ pub fn processors(mut header: &str) -> Option<Vec<u32>> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// Splits a line into its name and the text after its columns, and puts the counts by CPU into `counts`. There are fewer counts
-/// than CPUs if a line counts for the whole machine (`ERR:`, `MIS:`) or is truncated.
+/// Splits a line into its name and the text after its columns, and puts the counts by CPU into `counts`. There are
+/// fewer counts than CPUs if a line counts for the whole machine (`ERR:`, `MIS:`) or is truncated.
 pub fn split<'t>(line: &'t str, cpus: &[u32], counts: &mut Vec<(u32, u64)>) -> Option<(&'t str, &'t str)> {
     let (name, mut rest) = line.split_once(':')?;
     counts.clear();
@@ -26,7 +27,8 @@ pub fn split<'t>(line: &'t str, cpus: &[u32], counts: &mut Vec<(u32, u64)>) -> O
     Some((name.trim_ascii(), rest.trim_ascii()))
 }
 
-/// Parses a line's counts and description. Pairs of line and CPU at zero get no row: on a large machine nearly all are.
+/// Parses a line's counts and description. Adds no row for pairs of line and CPU at zero: on a large machine nearly all
+/// are.
 pub fn take(line: &str, counts: &[(u32, u64)], description: &str, rows: &mut Vec<Irq>) {
     // A line without a description counts for the whole machine; with one CPU only the missing description shows that.
     if description.is_empty() || counts.iter().all(|&(_, count)| count == 0) {
@@ -40,8 +42,8 @@ pub fn take(line: &str, counts: &[(u32, u64)], description: &str, rows: &mut Vec
     }
 }
 
-/// The devices of a line. A numbered line has chip, number within the chip and trigger before them (`IO-APIC 5-edge ACPI:Ged`,
-/// `GICv3 27 Level arch_timer`); a lettered one has a description.
+/// Returns the devices of a line. In a numbered line they follow the chip, the number within the chip and the trigger
+/// (`IO-APIC 5-edge ACPI:Ged`, `GICv3 27 Level arch_timer`); a lettered line has a description.
 fn devices<'t>(line: &str, description: &'t str) -> Option<&'t str> {
     if !line.bytes().all(|b| b.is_ascii_digit()) {
         return Some(description);
@@ -62,7 +64,7 @@ fn skip_if(text: &mut &str, such: impl Fn(&str) -> bool) {
     }
 }
 
-/// Parses the counts of a vector. There is a column for every possible CPU, so zeros are left out.
+/// Parses the counts of a vector. Leaves out zeros: there is a column for every possible CPU.
 pub fn take_softirqs(vector: &str, counts: &[(u32, u64)], rows: &mut Vec<Softirq>) {
     let name = Name::from(vector);
     for &(cpu, count) in counts.iter().filter(|(_, count)| *count > 0) {

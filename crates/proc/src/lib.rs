@@ -1,5 +1,5 @@
-//! Parses the kernel's text, most of it files under /proc, line by line into rows of the catalogue: live ones for `sense`, copies for
-//! `import`. No I/O.
+//! Parses the kernel's text, mostly files under /proc, line by line into rows of the catalogue: live files for `sense`,
+//! copies for `import`. No I/O.
 //!
 //! A line that does not match the kernel's documentation yields `None`; the caller reports file and line.
 

@@ -3,7 +3,8 @@
 use crate::text::{number, word};
 use whyslow_model::catalogue::{Family, Meminfo};
 
-/// Parses a line. Names that the catalogue lacks are skipped; `metric` is a buffer for names. `None` if the line is malformed.
+/// Parses a line. Skips names that the catalogue lacks; `metric` is a buffer for names. `None` if the line is
+/// malformed.
 pub fn take(line: &str, row: &mut Meminfo, metric: &mut String) -> Option<()> {
     let (name, value) = entry(line)?;
     snake_case(name, metric);

@@ -1,5 +1,5 @@
-//! /proc/self/mountstats: the NFS client's counters for each mount. `rpc_clnt_show_stats` in net/sunrpc/stats.c, struct
-//! rpc_iostats of include/linux/sunrpc/metrics.h.
+//! /proc/self/mountstats: the NFS client's counters for each mount (`rpc_clnt_show_stats` in net/sunrpc/stats.c, struct
+//! rpc_iostats of include/linux/sunrpc/metrics.h).
 
 /// The first line of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,15 +45,15 @@ impl Operations {
     }
 }
 
-/// Parses the counters of a line such as `READ: 1000 1002 0 140000 4000000 10 500 600 0`, which may be truncated; `None` for
-/// any other line.
+/// Returns the counters of a line such as `READ: 1000 1002 0 140000 4000000 10 500 600 0`, which may be truncated;
+/// `None` for any other line.
 pub fn counts(line: &str) -> Option<&str> {
     let (name, counts) = line.trim_start().split_once(": ")?;
     let operation = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit());
     (operation && counts.split_whitespace().count() >= 5).then_some(counts)
 }
 
-/// Operations, transmissions, major timeouts, bytes sent and received, then the times. `None` if one is missing.
+/// Parses operations, transmissions, major timeouts, bytes sent and received, then the times. `None` if one is missing.
 pub fn operations(counts: &str) -> Option<Operations> {
     let all: Vec<u64> = counts.split_whitespace().map(|count| count.parse().ok()).collect::<Option<_>>()?;
     let [done, sent, _, _, _, queue_ms, round_trip_ms, execute_ms, ..] = all[..] else { return None };

@@ -6,10 +6,11 @@ use whyslow_model::catalogue::{Family, Interface, NetlinkSocket, Protocol, Softn
 use whyslow_model::key::NetKey;
 use whyslow_model::value::{Counter, Name};
 
-/// Counters in a line of /proc/net/dev: eight received, eight sent.
+/// Number of counters in a line of /proc/net/dev: eight received, eight sent.
 const INTERFACE_COLUMNS: usize = 16;
 
-/// Parses a line of /proc/net/dev (proc_pid_net(5), net/core/net-procfs.c) below the header, in this network namespace. Large counters leave no blank after the colon.
+/// Parses a line of /proc/net/dev (proc_pid_net(5), net/core/net-procfs.c) below the header, in this network namespace.
+/// Large counters leave no space after the colon.
 pub fn interface(namespace: &Name, line: &str) -> Option<Interface> {
     let (name, counters) = line.rsplit_once(':')?;
     let counters: Vec<u64> = counters.split_ascii_whitespace().map_while(|c| c.parse().ok()).collect();
@@ -35,7 +36,7 @@ pub fn interface(namespace: &Name, line: &str) -> Option<Interface> {
     })
 }
 
-/// The column of /proc/net/softnet_stat with the CPU number, from 0 (since Linux 5.10).
+/// Column of /proc/net/softnet_stat with the CPU number, from 0 (since Linux 5.10).
 const CPU_COLUMN: usize = 12;
 
 /// Parses a line of /proc/net/softnet_stat (`softnet_seq_show`, net/core/net-procfs.c): packet backlog work by CPU in
@@ -60,9 +61,9 @@ pub fn softnet(line: &str, line_number: u32) -> Option<Softnet> {
     })
 }
 
-/// Parses a line of /proc/net/netlink (`netlink_native_seq_show`, net/netlink/af_netlink.c) below the header, in this network
-/// namespace. `None` for a socket of the kernel, and for one that only asks and is answered: what can be lost is what is sent to
-/// groups. Of these the file shows only the first 32.
+/// Parses a line of /proc/net/netlink (`netlink_native_seq_show`, net/netlink/af_netlink.c) below the header, in this
+/// network namespace. `None` for a socket of the kernel, and for an idle one without groups: only messages to groups
+/// can be lost. The file shows only the first 32 groups.
 pub fn netlink_socket(namespace: &Name, line: &str) -> Option<NetlinkSocket> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     let &[_, protocol, port, groups, receive_queue, _, _, _, drops, inode] = &columns[..] else { return None };
@@ -82,7 +83,7 @@ pub fn netlink_socket(namespace: &Name, line: &str) -> Option<NetlinkSocket> {
     })
 }
 
-/// The name of a netlink protocol, or its number if it has no name here.
+/// Returns the name of a netlink protocol, or its number if it has no name here.
 pub fn netlink_protocol(number: usize) -> String {
     NETLINK_PROTOCOLS.get(number).map_or_else(|| number.to_string(), |name| (*name).to_owned())
 }
@@ -108,8 +109,8 @@ const NETLINK_PROTOCOLS: [&str; 17] = [
     "generic",
 ];
 
-/// The catalogue's metrics by the kernel's names of protocol counters, in /proc/net/snmp, /proc/net/netstat and the tools that
-/// read them (Documentation/networking/snmp_counter.rst, net/ipv4/proc.c).
+/// Maps the kernel's names of protocol counters, in /proc/net/snmp, /proc/net/netstat and the tools that read them, to
+/// the catalogue's metrics (Documentation/networking/snmp_counter.rst, net/ipv4/proc.c).
 pub struct CounterNames(HashMap<String, &'static str>);
 
 impl Default for CounterNames {
@@ -119,14 +120,14 @@ impl Default for CounterNames {
 }
 
 impl CounterNames {
-    /// The metric of a counter, such as `RetransSegs` of `Tcp`; `None` if the catalogue lacks it.
+    /// Returns the metric of a counter, such as `RetransSegs` of `Tcp`; `None` if the catalogue lacks it.
     pub fn metric(&self, protocol: &str, counter: &str) -> Option<&'static str> {
         self.0.get(&squash(&[protocol, counter].concat())).copied()
     }
 }
 
-/// Removes capitals and underscores: the catalogue spells the kernel's names differently (`TcpExt: TCPReqQFullDrop` is
-/// `tcp_ext_tcp_req_q_full_drop`), and both become the same.
+/// Converts a name to lower case and removes underscores: the catalogue spells the kernel's names differently
+/// (`TcpExt: TCPReqQFullDrop` is `tcp_ext_tcp_req_q_full_drop`), and both become the same.
 fn squash(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }

@@ -3,7 +3,7 @@
 use crate::text::{number, numbered, word};
 use whyslow_model::catalogue::{Cpu, System};
 
-/// Parses a line into a CPU's row or a counter of the machine. Lines that the catalogue lacks are skipped, as is the sum of all
+/// Parses a line into a CPU's row or a counter of the machine. Skips lines that the catalogue lacks, and the sum of all
 /// CPUs. `None` if the line is malformed.
 pub fn take(line: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System) -> Option<()> {
     let mut rest = line;
@@ -23,8 +23,8 @@ pub fn take(line: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System) 
     Some(())
 }
 
-/// The modes of one CPU. Old kernels lack the later columns (iowait, irq and softirq came with 2.6, steal with 2.6.11, guest with
-/// 2.6.24, guest_nice with 2.6.33).
+/// Parses the modes of one CPU. Old kernels lack the later columns (iowait, irq and softirq came with 2.6, steal with
+/// 2.6.11, guest with 2.6.24, guest_nice with 2.6.33).
 fn cpu_row(cpu: u32, mut columns: &str, tick_ns: u64) -> Option<Cpu> {
     let mut row = Cpu::new(cpu);
     for mode in [

@@ -1,4 +1,4 @@
-//! Cuts words and numbers off text, without copying.
+//! Cuts words and numbers off a text, without copying.
 
 /// Cuts the next word off the front of `text`; `None` at its end.
 pub fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
@@ -25,13 +25,13 @@ pub fn decimal(text: &mut &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The active choice in a sysfs file that lists all: `always [madvise] never`.
+/// Returns the active choice in a sysfs file that lists all: `always [madvise] never`.
 pub fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(choice, _)| choice)
 }
 
-/// Decodes escapes of four bytes whose form `decode` knows; others are left unchanged.
+/// Decodes escapes of four bytes that `decode` recognizes; leaves others unchanged.
 pub fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -50,20 +50,20 @@ pub fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The byte that `\040` stands for, as in paths (`seq_path`, fs/seq_file.c).
+/// Returns the byte that `\040` stands for, as in paths (`seq_path`, fs/seq_file.c).
 pub fn octal(escape: [u8; 4]) -> Option<u8> {
     let [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] = escape else { return None };
     Some((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'))
 }
 
-/// The byte that `\x20` stands for, as in the kernel's log (Documentation/ABI/testing/dev-kmsg).
+/// Returns the byte that `\x20` stands for, as in the kernel's log (Documentation/ABI/testing/dev-kmsg).
 pub fn hexadecimal(escape: [u8; 4]) -> Option<u8> {
     let [b'\\', b'x', high, low] = escape else { return None };
     let digit = |d: u8| char::from(d).to_digit(16);
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
-/// The number in the name of a numbered entry: 3 for `cpu3` with prefix `cpu`; `None` for `cpuidle`.
+/// Returns the number in the name of a numbered entry: 3 for `cpu3` with prefix `cpu`; `None` for `cpuidle`.
 pub fn numbered(name: &str, prefix: &str) -> Option<u32> {
     name.strip_prefix(prefix)?.parse().ok()
 }

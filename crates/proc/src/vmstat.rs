@@ -1,4 +1,5 @@
-//! /proc/vmstat: events of the virtual memory system. `vmstat_text` in mm/vmstat.c; Documentation/filesystems/proc.rst.
+//! /proc/vmstat: events of the virtual memory system (`vmstat_text` in mm/vmstat.c;
+//! Documentation/filesystems/proc.rst).
 //!
 //! The catalogue uses the kernel's names, except where they changed over time.
 
@@ -9,7 +10,7 @@ use whyslow_model::value::Counter;
 /// Suffixes of counters that are kept per memory zone.
 const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
 
-/// Parses a line. Names that the catalogue lacks are skipped. `None` if the line is malformed.
+/// Parses a line. Skips names that the catalogue lacks. `None` if the line is malformed.
 pub fn take(line: &str, row: &mut Vmstat) -> Option<()> {
     let mut rest = line;
     let name = word(&mut rest).unwrap_or_default();
@@ -19,7 +20,7 @@ pub fn take(line: &str, row: &mut Vmstat) -> Option<()> {
         return Some(());
     }
     match name {
-        // In KiB.
+        // The kernel counts these in KiB.
         "pgpgin" | "pgpgout" => row.set(name, value.saturating_mul(1024)),
         // Before 5.9 these counted only file pages.
         "workingset_refault" => row.set("workingset_refault_file", value),
@@ -30,7 +31,7 @@ pub fn take(line: &str, row: &mut Vmstat) -> Option<()> {
     Some(())
 }
 
-/// The metric that `name` counts for one zone: `allocstall` since 4.10, scans and steals before 4.8.
+/// Returns the metric that `name` counts for one zone: `allocstall` since 4.10, scans and steals before 4.8.
 fn sum_of_zones<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> {
     let (total, zone) = name.rsplit_once('_')?;
     let sum = match total {

@@ -1,4 +1,5 @@
-//! Disks of a guest: the devices that it sees, and the images or devices of the host behind them (qemu-block-drivers(7)).
+//! Disks of a guest: the devices that the guest sees, and the images or devices of the host behind them
+//! (qemu-block-drivers(7)).
 
 use super::CommandLine;
 use super::limits::{IoLimits, LimitNames};
@@ -10,9 +11,9 @@ use whyslow_model::key::{GuestDevice, TaskKey};
 use whyslow_model::mask;
 use whyslow_model::value::State;
 
-/// Images on images on images.
+/// Maximum depth of images on top of images.
 const DEEPEST: usize = 8;
-/// Drivers of -blockdev that pass on to another one.
+/// Drivers of -blockdev that pass requests on to another driver.
 const FORMATS_AND_FILTERS: [&str; 14] = [
     "raw",
     "qcow2",
@@ -30,7 +31,7 @@ const FORMATS_AND_FILTERS: [&str; 14] = [
     "compress",
 ];
 
-/// Of -drive, by its new names and its old ones, and of -object throttle-group.
+/// Names of limits in -drive, the new and the old ones, and in -object throttle-group.
 const DRIVE_LIMITS: [LimitNames; 2] = [
     [
         "throttling.iops-total",
@@ -54,17 +55,17 @@ const GROUP_LIMITS: [LimitNames; 2] = [
     ["x-iops-total", "x-iops-read", "x-iops-write", "x-bps-total", "x-bps-read", "x-bps-write"],
 ];
 
-/// What is behind a disk.
+/// Host side of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Backend {
     format: Option<String>,
     file: Option<String>,
     direct: bool,
     no_flush: bool,
-    /// `None` where the device decides, by `write-cache`.
+    /// `None` if the device decides, by `write-cache`.
     write_through: Option<bool>,
     aio: Option<String>,
-    /// Whether all layers pass discards on.
+    /// True if all layers pass discards on.
     discard: bool,
     detect_zeroes: Option<String>,
     read_only: bool,
@@ -80,7 +81,7 @@ pub(super) fn disks(line: &CommandLine, task: TaskKey) -> Vec<GuestDisk> {
         Some(row(line, task, &name, device, &backend))
     });
     let mut disks: Vec<GuestDisk> = attached.collect();
-    // With `if=` other than none, -drive makes the device too.
+    // Unless `if=none`, -drive creates the device too.
     for (drive, name) in line.drives.iter().zip(names_of_drives(line)) {
         let Some(driver) = driver_of_drive(line, drive) else { continue };
         let backend = of_drive(drive);
@@ -109,7 +110,7 @@ fn row(line: &CommandLine, task: TaskKey, name: &str, device: &QemuOptions, back
         (_, false, false) => "writeback",
     };
     let queues = own_or_controllers("num-queues").and_then(|text| text.parse::<u64>().ok());
-    // Of a mapping to several (QEMU 9), all.
+    // If several threads are mapped (QEMU 9), all of them.
     let threads: Vec<&str> = std::iter::once(device)
         .chain(controller)
         .flat_map(|device| device.get("iothread").into_iter().chain(mapped_threads(device)))
@@ -139,7 +140,7 @@ fn mapped_threads(device: &QemuOptions) -> Vec<&str> {
     keys.map_while(|key| device.get(&key)).collect()
 }
 
-/// The adapter that a disk is attached to: the one its bus names, or the first of its kind.
+/// Returns the adapter that a disk is attached to: the one that its bus names, or the first of its kind.
 fn controller<'l>(line: &'l CommandLine, device: &QemuOptions) -> Option<&'l QemuOptions> {
     let kinds: &[&str] = match device.get("driver")? {
         driver if driver.starts_with("scsi-") => {
@@ -158,7 +159,8 @@ fn controller<'l>(line: &'l CommandLine, device: &QemuOptions) -> Option<&'l Qem
     }
 }
 
-/// What `drive=` names: a -blockdev by its node name, or a -drive by its id. `None` for a drive without a medium.
+/// Returns the backend that `drive=` names: a -blockdev by its node name, or a -drive by its id. `None` for a drive
+/// without a medium.
 fn backend_of(line: &CommandLine, drive: Option<&str>) -> Option<Backend> {
     let name = drive?;
     let node = |name: &str| line.nodes.iter().find(|node| node.get("node-name") == Some(name));
@@ -207,7 +209,7 @@ fn of_node<'l>(
     None
 }
 
-/// A file or device by its path; what is on the network by driver, address and name.
+/// Returns the path of a file or device; for network storage, its driver, address and name.
 fn location(driver: &str, layer: &QemuOptions) -> String {
     if let Some(path) = layer.get("filename") {
         return public(path);
@@ -228,7 +230,7 @@ fn location(driver: &str, layer: &QemuOptions) -> String {
     format!("{driver}:{}", words.join("/"))
 }
 
-/// What a path may show: URLs can contain user and password, and those of RBD a key.
+/// Returns the public part of a path: URLs can contain a user and password, and those of RBD a key.
 fn public(path: &str) -> String {
     match path.strip_prefix("rbd:") {
         Some(rest) => format!("rbd:{}", rest.split(':').next().unwrap_or_default()),
@@ -269,13 +271,13 @@ fn of_drive(drive: &QemuOptions) -> Backend {
     }
 }
 
-/// How a -drive is attached.
+/// Returns the interface by which a -drive is attached.
 fn interface<'l>(line: &CommandLine, drive: &'l QemuOptions) -> &'l str {
     // PC machines attach drives by IDE by default.
     drive.get("if").unwrap_or(if line.is_pc() { "ide" } else { "virtio" })
 }
 
-/// The device that a -drive makes by itself: `None` with `if=none`, and for firmware.
+/// Returns the device that a -drive creates by itself: `None` with `if=none`, and for firmware.
 fn driver_of_drive(line: &CommandLine, drive: &QemuOptions) -> Option<&'static str> {
     match interface(line, drive) {
         "virtio" => Some("virtio-blk"),
@@ -285,7 +287,8 @@ fn driver_of_drive(line: &CommandLine, drive: &QemuOptions) -> Option<&'static s
     }
 }
 
-/// What QEMU calls the drives, in their order: by their id, else by their place: `ide0-hd1`, `virtio0` (`drive_new` of blockdev.c).
+/// Returns QEMU's names of the drives, in their order: by id, otherwise by position: `ide0-hd1`, `virtio0` (`drive_new`
+/// of blockdev.c).
 fn names_of_drives(line: &CommandLine) -> Vec<String> {
     let mut taken: BTreeSet<(&str, u64)> = BTreeSet::new();
     let name = |drive| {
@@ -318,7 +321,7 @@ fn names_of_drives(line: &CommandLine) -> Vec<String> {
     line.drives.iter().map(name).collect()
 }
 
-/// A world wide name as the guest's kernel writes it: 16 digits.
+/// Formats a world wide name like the guest's kernel: 16 hexadecimal digits.
 fn hexadecimal(number: &str) -> Option<String> {
     let value = match number.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
@@ -327,7 +330,7 @@ fn hexadecimal(number: &str) -> Option<String> {
     Some(format!("{value:016x}"))
 }
 
-/// The limits of a group that -blockdev throttle names.
+/// Returns the limits of a group that -blockdev throttle names.
 fn of_group(line: &CommandLine, id: &str) -> IoLimits {
     let group = line.objects_of("throttle-group").find(|object| object.get("id") == Some(id));
     group.map(|group| given_limits(group, GROUP_LIMITS, Some(id))).unwrap_or_default()

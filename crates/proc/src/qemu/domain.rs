@@ -1,4 +1,4 @@
-//! The definition of a guest, as `virsh dumpxml` prints it (<https://libvirt.org/formatdomain.html>).
+//! Definition of a guest, as printed by `virsh dumpxml` (<https://libvirt.org/formatdomain.html>).
 
 use super::libvirt::{child, disk_limits};
 use roxmltree::{Document, Node};
@@ -6,12 +6,12 @@ use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic};
 use whyslow_model::key::{GuestDevice, TaskKey};
 use whyslow_model::value::State;
 
-/// A guest as it is defined. The names of disks are those that libvirt gives them (`vda`).
+/// A defined guest. Disks have the names that libvirt gives them (`vda`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LibvirtDomain {
     /// The guest itself.
     pub guest: Guest,
-    /// The virtual CPUs that are bound to CPUs of the host.
+    /// Virtual CPUs that are bound to CPUs of the host.
     pub cpus: Vec<GuestCpu>,
     /// Its disks.
     pub disks: Vec<GuestDisk>,
@@ -19,8 +19,8 @@ pub struct LibvirtDomain {
     pub cards: Vec<GuestNic>,
 }
 
-/// Parses a definition, or parts of its devices, such as `<disk>`; `None` for any other text, and without a name of the guest, which
-/// `named` is if the text has none. `task` is what stands for its process.
+/// Parses a definition, or parts of its devices, such as `<disk>`. `None` for any other text, and for a guest without a
+/// name; `named` is the name if the text has none. `task` returns the key that stands for the guest's process.
 pub fn libvirt_domain(text: &str, named: Option<&str>, task: impl Fn(&str) -> TaskKey) -> Option<LibvirtDomain> {
     let is_whole = text.trim_start().starts_with("<domain");
     let whole = if is_whole { text.to_owned() } else { format!("<domain><devices>{text}</devices></domain>") };
@@ -64,7 +64,7 @@ pub fn libvirt_domain(text: &str, named: Option<&str>, task: impl Fn(&str) -> Ta
     Some(LibvirtDomain { guest, cpus: cpus.collect(), disks: disks.collect(), cards: cards.collect() })
 }
 
-/// An amount of memory; KiB unless it says otherwise.
+/// Returns an amount of memory in bytes; the default unit is KiB.
 fn bytes(node: Node<'_, '_>) -> Option<f64> {
     let amount: f64 = node.text()?.trim().parse().ok()?;
     let unit = match node.attribute("unit").unwrap_or("KiB") {
@@ -91,7 +91,7 @@ fn backing(domain: Node<'_, '_>) -> &'static str {
     }
 }
 
-/// PCI addresses, as the kernel writes them.
+/// Formats PCI addresses like the kernel.
 fn passed_through(domain: Node<'_, '_>) -> String {
     let devices = child(domain, "devices").into_iter().flat_map(|devices| devices.children());
     let given = devices.filter(|node| {
@@ -114,7 +114,7 @@ fn disk(node: Node<'_, '_>, task: TaskKey) -> Option<GuestDisk> {
     let of_driver = |name: &str| State::from(driver.and_then(|driver| driver.attribute(name)));
     let (model, controller) = match target.attribute("bus") {
         Some("virtio") => (Some("virtio-blk-pci"), None),
-        // Which controller, a part of a definition may not show.
+        // A part of a definition may lack the controller.
         Some("scsi") => has_virtio_scsi(node)
             .map_or((None, None), |is_virtio| (Some("scsi-hd"), Some("virtio-scsi-pci").filter(|_| is_virtio))),
         Some("ide" | "sata") => (Some("ide-hd"), None),
@@ -146,7 +146,7 @@ fn disk(node: Node<'_, '_>, task: TaskKey) -> Option<GuestDisk> {
     Some(disk)
 }
 
-/// Whether a controller of the same definition is virtio-scsi; `None` if it shows no controller for SCSI.
+/// Returns whether a controller of the same definition is virtio-scsi; `None` if it shows no SCSI controller.
 fn has_virtio_scsi(disk: Node<'_, '_>) -> Option<bool> {
     let others = disk.parent().into_iter().flat_map(|devices| devices.children());
     let controllers = others.filter(|node| node.has_tag_name("controller") && node.attribute("type") == Some("scsi"));
@@ -158,14 +158,14 @@ fn card(node: Node<'_, '_>, at: usize, task: TaskKey) -> GuestNic {
     let model = attribute("model", "type");
     let is_virtio = model.as_deref() == Some("virtio");
     let is_tap = matches!(node.attribute("type"), Some("bridge" | "network" | "ethernet" | "direct"));
-    // Without a word, libvirt lets the kernel move the packets of a virtio card.
+    // By default libvirt lets the kernel move the packets of a virtio card.
     let vhost = match attribute("driver", "name").as_deref() {
         Some("vhost") => Some(1u64),
         Some("qemu") => Some(0),
         _ => is_tap.then_some(u64::from(is_virtio)),
     };
     let queues = attribute("driver", "queues").and_then(|queues| queues.parse::<u64>().ok());
-    // Parts of a definition that are read one by one would all begin with the first card.
+    // If parts of a definition are read separately, each would begin with the first card.
     let name = attribute("target", "dev").or_else(|| attribute("mac", "address")).unwrap_or_else(|| format!("net{at}"));
     GuestNic {
         model: State::from(model.map(|model| if model == "virtio" { "virtio-net-pci".to_owned() } else { model })),

@@ -1,5 +1,6 @@
-//! What libvirt keeps about a running guest (`/run/libvirt/qemu/NAME.xml`; <https://libvirt.org/formatdomain.html>): limits on disks,
-//! which it sets by QEMU's monitor, so that no command line has them.
+//! Status of a running guest, as kept by libvirt (`/run/libvirt/qemu/NAME.xml`;
+//! <https://libvirt.org/formatdomain.html>): the limits on disks, which libvirt sets through QEMU's monitor, so that no
+//! command line has them.
 
 use super::limits::{IoLimits, LimitNames};
 use roxmltree::{Document, Node};
@@ -11,9 +12,9 @@ const LIMITS: LimitNames =
 /// The status of a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LibvirtGuest {
-    /// The process of QEMU.
+    /// PID of QEMU.
     pub pid: u32,
-    /// The limits of its disks, by what QEMU calls the device.
+    /// Limits of its disks, by QEMU's name of the device.
     pub limits: BTreeMap<String, IoLimits>,
 }
 
@@ -29,7 +30,7 @@ pub fn libvirt_guest(text: &str) -> Option<LibvirtGuest> {
     Some(LibvirtGuest { pid, limits: limits.collect() })
 }
 
-/// The limits of a disk, if it has any.
+/// Returns the limits of a disk, if it has any.
 pub(super) fn disk_limits(disk: Node<'_, '_>) -> Option<IoLimits> {
     let tune = child(disk, "iotune")?;
     let number = |name: &str| child(tune, name)?.text()?.trim().parse().ok();

@@ -1,33 +1,34 @@
-//! How much a disk of a guest may do: QEMU holds requests back that are more (docs/throttle.txt of its sources).
+//! I/O limits of a guest's disk: QEMU delays requests that exceed them (docs/throttle.txt of its sources).
 
 use whyslow_model::catalogue::GuestDisk;
 use whyslow_model::value::State;
 
-/// What is limited, by the names of one source: all requests, reads and writes a second, then all bytes, those read and those written.
+/// Names of the limits in one source: all requests, reads and writes per second, then all bytes, bytes read and bytes
+/// written.
 pub(super) type LimitNames = [&'static str; 6];
 
 /// The limits of a disk, in the order of [`LimitNames`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoLimits {
-    /// The disks of the same group share one budget.
+    /// Group of disks that share one budget.
     group: Option<String>,
     rates: [Option<u64>; 6],
 }
 
 impl IoLimits {
-    /// The limits under these names; 0 means unlimited.
+    /// Reads the limits with these names; 0 means unlimited.
     pub(super) fn of(names: LimitNames, group: Option<&str>, number: impl Fn(&str) -> Option<u64>) -> Self {
         let rates = names.map(|name| number(name).filter(|limit| *limit > 0));
         let group = group.filter(|group| !group.is_empty() && rates != [None; 6]).map(str::to_owned);
         Self { group, rates }
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any limits.
     pub(super) fn is_some(&self) -> bool {
         self.rates != [None; 6]
     }
 
-    /// Makes these the limits of a disk.
+    /// Sets these limits in the row of a disk.
     pub fn set(&self, disk: &mut GuestDisk) {
         let [operations, reads, writes, bytes, read_bytes, write_bytes] = self.rates;
         disk.limit_group = State::from(self.group.as_deref());

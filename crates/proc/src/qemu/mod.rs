@@ -1,4 +1,4 @@
-//! What the command line of QEMU (qemu(1)), its monitor and libvirt say about the guest that it runs.
+//! Configuration of a guest, from the command line of QEMU (qemu(1)), its monitor and libvirt.
 
 mod block;
 mod domain;
@@ -26,38 +26,39 @@ pub struct GuestConfig {
     pub disks: Vec<GuestDisk>,
     /// Its network cards.
     pub cards: Vec<NetworkCard>,
-    /// The sockets of its monitor, as far as they have a path and answer by QMP.
+    /// Sockets of its monitors that have a path and speak QMP.
     pub monitors: Vec<String>,
-    /// What its balloon is called (`id=`).
+    /// Name of its balloon (`id=`).
     pub balloon: Option<String>,
 }
 
 /// A network card of a guest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkCard {
-    /// Its settings; the interface of the host is still to be found.
+    /// Its settings; the interface of the host has to be looked up.
     pub row: GuestNic,
-    /// How that is found; `None` if the card has none.
+    /// Name of that interface; `None` if the card has no tap.
     pub tap: Option<TapName>,
 }
 
-/// How the command line names the tap interface of a network card.
+/// Tap interface of a network card, as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TapName {
-    /// By its name.
+    /// Interface name.
     Given(String),
-    /// By a file descriptor of the process.
+    /// File descriptor of the process.
     OfDescriptor(u32),
-    /// Not at all: the kernel or a helper chose the name.
+    /// Not named: the kernel or a helper chose the name.
     Unknown,
 }
 
-/// Whether a process of this name can be QEMU: `qemu-system-x86`, `qemu-kvm`, Proxmox' `kvm`, `qemu:NAME` with `-name process=`.
+/// Returns whether a process of this name can be QEMU: `qemu-system-x86`, `qemu-kvm`, Proxmox' `kvm`, `qemu:NAME` with
+/// `-name process=`.
 pub fn may_be_qemu(command: &str) -> bool {
     command.starts_with("qemu") || command == "kvm"
 }
 
-/// The options that this program looks at, of a command line.
+/// The relevant options of a command line.
 #[derive(Default)]
 struct CommandLine {
     program: String,
@@ -80,7 +81,7 @@ struct CommandLine {
     qmp: Vec<String>,
 }
 
-/// The guest that a command line of QEMU describes; `None` for another program's.
+/// Parses the guest that a command line of QEMU describes; `None` for another program's.
 pub fn guest(task: TaskKey, words: &[String]) -> Option<GuestConfig> {
     let program = words.first()?.rsplit('/').next()?;
     let is_qemu = program.starts_with("qemu-system-") || matches!(program, "qemu-kvm" | "kvm");
@@ -103,7 +104,8 @@ impl CommandLine {
                 "enable-kvm" => line.accel = Some("kvm".to_owned()),
                 "no-kvm" => line.accel = Some("tcg".to_owned()),
                 _ => {
-                    // An argument is on the next word; of options without one, that is the next option, which is not skipped.
+                    // An argument is the next word. After an option without an argument, the next word is another
+                    // option, which is not skipped.
                     if let Some(argument) = words.peek()
                         && line.take(option, argument)
                     {
@@ -115,7 +117,7 @@ impl CommandLine {
         line
     }
 
-    /// Whether this is an option with an argument that matters.
+    /// Stores an option; returns whether it is a relevant option with an argument.
     fn take(&mut self, option: &str, argument: &str) -> bool {
         let parsed = |first: &str| QemuOptions::parse(argument, first);
         match option {
@@ -182,8 +184,8 @@ impl CommandLine {
         self.objects.iter().filter(move |object| object.get("qom-type").is_some_and(|name| name.starts_with(kind)))
     }
 
-    /// Of several accelerators, `kvm:tcg`, QEMU takes the first that works.
-    /// `-qmp unix:PATH,server=on`, or `-chardev socket,id=mon0,path=PATH` with `-mon chardev=mon0,mode=control`.
+    /// Returns the paths of `-qmp unix:PATH,server=on` and of `-chardev socket,id=mon0,path=PATH` with
+    /// `-mon chardev=mon0,mode=control`.
     fn monitor_sockets(&self) -> Vec<String> {
         let of_chardev = |monitor: &QemuOptions| {
             let id = monitor.get("chardev").filter(|_| monitor.get("mode") == Some("control"))?;
@@ -196,6 +198,7 @@ impl CommandLine {
         self.qmp.iter().filter_map(of_qmp).chain(self.monitors.iter().filter_map(of_chardev)).collect()
     }
 
+    /// Returns the first accelerator of a list such as `kvm:tcg`, from which QEMU uses the first that works.
     fn accelerator(&self) -> &str {
         let given = self.accel.as_deref().or_else(|| self.machine.get("accel"));
         let default = if self.program.ends_with("kvm") { "kvm" } else { "tcg" };
@@ -211,7 +214,7 @@ impl CommandLine {
         number("cpus").unwrap_or_else(product).max(1)
     }
 
-    /// 128 MiB unless it is given.
+    /// Returns the memory size, by default 128 MiB.
     fn memory_size(&self) -> Option<u64> {
         self.memory.get("size").map_or(Some(128 << 20), |text| size(text, 1 << 20))
     }
@@ -220,7 +223,7 @@ impl CommandLine {
         self.objects_of("memory-backend-")
     }
 
-    /// `hugetlb` if pages were reserved for it; else what kind of memory it is: `anonymous`, `memfd`, `file`.
+    /// Returns `hugetlb` if the memory uses reserved pages; otherwise the kind of memory: `anonymous`, `memfd`, `file`.
     fn memory_backing(&self) -> &'static str {
         let paths =
             || self.memory_backends().filter_map(|memory| memory.get("mem-path")).chain(self.mem_path.as_deref());

@@ -1,4 +1,4 @@
-//! Answers of QEMU's monitor to questions that change nothing (QMP: <https://www.qemu.org/docs/master/interop/qemu-qmp-ref.html>).
+//! Answers of QEMU's monitor to read-only queries (QMP: <https://www.qemu.org/docs/master/interop/qemu-qmp-ref.html>).
 
 use super::limits::{IoLimits, LimitNames};
 use serde_json::Value;
@@ -7,19 +7,19 @@ use whyslow_model::key::TaskKey;
 
 const LIMITS: LimitNames = ["iops", "iops_rd", "iops_wr", "bps", "bps_rd", "bps_wr"];
 
-/// The threads of the virtual CPUs, by their number (`query-cpus-fast`).
+/// Returns the number of each virtual CPU and its thread (`query-cpus-fast`).
 pub fn cpu_threads(answer: &Value) -> Vec<(u64, u32)> {
     let cpu = |cpu: &Value| Some((cpu["cpu-index"].as_u64()?, u32::try_from(cpu["thread-id"].as_u64()?).ok()?));
     answer.as_array().into_iter().flatten().filter_map(cpu).collect()
 }
 
-/// The memory that the balloon leaves the guest, bytes (`query-balloon`).
+/// Returns the memory that the balloon leaves the guest, in bytes (`query-balloon`).
 pub fn memory_now(answer: &Value) -> Option<u64> {
     answer["actual"].as_u64()
 }
 
-/// What the balloon driver of a guest reports of its memory (`guest-stats` of the balloon, docs/interop/virtio-balloon-stats.rst). What a
-/// driver does not report is the largest number.
+/// Returns the memory statistics of a guest's balloon driver (`guest-stats` of the balloon,
+/// docs/interop/virtio-balloon-stats.rst). A value that the driver does not report is the largest number.
 pub fn memory(guest: TaskKey, answer: &Value) -> GuestMemory {
     let of = |name: &str| answer["stats"][name].as_u64().filter(|bytes| *bytes != u64::MAX);
     GuestMemory {
@@ -29,19 +29,19 @@ pub fn memory(guest: TaskKey, answer: &Value) -> GuestMemory {
     }
 }
 
-/// Gives disks the limits that are in force (`query-block`): they can be changed at any time.
+/// Sets the limits of disks that are in force (`query-block`): they can be changed at any time.
 pub fn set_limits(answer: &Value, disks: &mut [GuestDisk]) {
     for disk in disks {
         let Some(block) = block_of(answer, disk).and_then(|block| block.get("inserted")) else { continue };
         let limits = IoLimits::of(LIMITS, block["group"].as_str(), |name| block[name].as_u64());
-        // Those of a filter between the device and the image are not among these.
+        // The limits of a filter between the device and the image are not among these.
         if limits.is_some() || block["drv"] != "throttle" {
             limits.set(disk);
         }
     }
 }
 
-/// What the disks have moved since the guest began (`query-block`, `query-blockstats`).
+/// Returns the I/O of the disks since the guest started (`query-block`, `query-blockstats`).
 pub fn disk_io(blocks: &Value, statistics: &Value, disks: &[GuestDisk]) -> Vec<GuestDiskIo> {
     let of_disk = |disk: &GuestDisk| {
         let block = block_of(blocks, disk)?;
@@ -63,8 +63,8 @@ pub fn disk_io(blocks: &Value, statistics: &Value, disks: &[GuestDisk]) -> Vec<G
     disks.iter().filter_map(of_disk).collect()
 }
 
-/// What the monitor says of a disk: by the device's name, as part of a path (`/machine/peripheral/disk0/virtio-backend`), by the
-/// drive's, or by the image.
+/// Returns the monitor's entry for a disk: by the device's name, as part of a path
+/// (`/machine/peripheral/disk0/virtio-backend`), by the drive's name, or by the image.
 fn block_of<'a>(answer: &'a Value, disk: &GuestDisk) -> Option<&'a Value> {
     let blocks = answer.as_array()?;
     let name = &*disk.disk.name;

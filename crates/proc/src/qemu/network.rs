@@ -1,4 +1,4 @@
-//! Network cards of a guest, and what they are connected to on the host (qemu(1): -netdev, -nic).
+//! Network cards of a guest, and their connections on the host (qemu(1): -netdev, -nic).
 
 use super::options::QemuOptions;
 use super::{CommandLine, NetworkCard, TapName};
@@ -50,7 +50,7 @@ fn card(
     NetworkCard { row, tap }
 }
 
-/// Of a tap that was opened by another program, which is libvirt: `fd=36`, `fds=36:37`.
+/// Returns the descriptors of a tap that another program (libvirt) opened: `fd=36`, `fds=36:37`.
 fn descriptors(backend: &QemuOptions) -> Vec<u32> {
     let all = backend.get("fds").or_else(|| backend.get("fd")).unwrap_or_default();
     all.split(':').filter_map(|fd| fd.parse().ok()).collect()

@@ -1,14 +1,14 @@
-//! The argument of an option of QEMU: `key=value,key=value` (qemu-option.c), or a JSON object, as libvirt passes it.
+//! Arguments of QEMU's options: `key=value,key=value` (qemu-option.c), or a JSON object, as passed by libvirt.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Keys with their values; what is nested is named by its path: `cache.direct`, `host-nodes.0`.
+/// Keys with their values; nested values are named by their path: `cache.direct`, `host-nodes.0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct QemuOptions(BTreeMap<String, String>);
 
 impl QemuOptions {
-    /// `first` is the key of a value at the beginning that has none: `driver` of `-device e1000,netdev=n0`.
+    /// Parses an argument. `first` is the key of a leading value that has none: `driver` for `-device e1000,netdev=n0`.
     pub(super) fn parse(text: &str, first: &str) -> Self {
         let mut options = BTreeMap::new();
         if text.trim_start().starts_with('{') {
@@ -34,7 +34,7 @@ impl QemuOptions {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Of an option that can be spelt with a dash or an underscore (`num-queues`, `num_queues`).
+    /// Returns the value of an option that can be spelt with a dash or an underscore (`num-queues`, `num_queues`).
     pub(super) fn dashed(&self, key: &str) -> Option<&str> {
         self.get(key).or_else(|| self.get(&key.replace('-', "_")))
     }
@@ -51,14 +51,14 @@ impl QemuOptions {
         }
     }
 
-    /// The values of a list: `host-nodes=0-1`, `host-nodes.0=0`, or a list of JSON.
+    /// Returns the values of a list: `host-nodes=0-1`, `host-nodes.0=0`, or a list of JSON.
     pub(super) fn list(&self, key: &str) -> Vec<&str> {
         let prefix = format!("{key}.");
         let items = self.0.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
         self.get(key).into_iter().chain(items.map(|(_, value)| value.as_str())).collect()
     }
 
-    /// What is nested below a key.
+    /// Returns the options nested below a key.
     pub(super) fn below(&self, key: &str) -> Self {
         let prefix = format!("{key}.");
         let nested =
@@ -71,7 +71,7 @@ impl QemuOptions {
     }
 }
 
-/// The parts between commas; two commas are one within a value.
+/// Splits at commas; two commas are one comma within a value.
 fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut rest = text.chars().peekable();
@@ -104,7 +104,7 @@ fn flatten(key: String, value: Value, options: &mut BTreeMap<String, String>) {
     options.insert(key, text);
 }
 
-/// Bytes of `4G`, `512M`, `4194304k`; without a unit, of `unit`.
+/// Parses the bytes of `4G`, `512M`, `4194304k`; `unit` is the default unit.
 pub(super) fn size(text: &str, unit: u64) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, suffix) = text.split_at(digits);

@@ -12,7 +12,7 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// As libvirt 9 starts a guest (the arguments of its qemuxml2argvdata).
+/// Command line of a guest started by libvirt 9 (the arguments of its qemuxml2argvdata).
 const LIBVIRT: &str = r#"/usr/libexec/qemu-kvm
 -name	guest=web1,debug-threads=on
 -S
@@ -88,7 +88,7 @@ fn shown(d: &GuestDisk) -> [&str; 8] {
         .map(|s| s.get().unwrap_or("-"))
 }
 
-/// As an administrator, and Proxmox, write it.
+/// Parses a command line as written by an administrator, and by Proxmox.
 #[test]
 fn a_guest_that_was_started_by_hand_is_read_from_keys_and_values() {
     let line = "/usr/bin/kvm\t-id\t100\t-name\tdb,debug-threads=on\t-smp\t2,sockets=1,maxcpus=8\t-m\t2G,slots=2,maxmem=8G
@@ -259,7 +259,7 @@ fn the_monitor_knows_the_limits_that_are_in_force() {
         [disk("disk0", "/a"), disk("ide0-hd0", "/b"), disk("filtered", "/c"), disk("cd0", ""), disk("z", "/z")];
     monitor::set_limits(&blocks(), &mut disks);
     let operations = disks.each_ref().map(|disk| disk.limit_operations.get());
-    // The second one's was removed; the third one's is that of a filter.
+    // The second disk's limit was removed; the third disk's is that of a filter.
     assert_eq!(operations, [Some(120.0), None, Some(7.0), Some(7.0), Some(7.0)]);
     assert_eq!(disks[0].limit_read_bytes.get(), Some(2e6));
 }
