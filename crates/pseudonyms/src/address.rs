@@ -1,13 +1,14 @@
-//! Addresses. Those in one network stay in one network, and a private address stays private: what the diagnosis derives from them
-//! stays the same.
+//! Pseudonyms of addresses. Addresses in one network stay in one network, and a private address stays private, so that the
+//! diagnosis derives the same from them.
 //!
-//! Bit by bit, an address is changed depending on the bits before it (Xu et al., Prefix-Preserving IP Address Anonymization,
-//! ICNP 2002).
+//! Each bit of an address is changed depending on the bits before it (Xu et al., Prefix-Preserving IP Address Anonymization, ICNP
+//! 2002).
 
 use crate::Pseudonyms;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// Networks with a meaning of their own, in which addresses stay: private ones (RFC 1918, RFC 6598) and link-local ones (RFC 3927).
+/// Networks with a special meaning, which addresses do not leave: private ones (RFC 1918, RFC 6598) and link-local ones (RFC
+/// 3927).
 const SPECIAL: [(Ipv4Addr, u32); 5] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
@@ -17,7 +18,7 @@ const SPECIAL: [(Ipv4Addr, u32); 5] = [
 ];
 
 impl Pseudonyms {
-    /// The pseudonym of an address. Those that every machine has (loopback, unspecified, multicast) stay as they are.
+    /// Returns the pseudonym of an address. Addresses that every machine has (loopback, unspecified, multicast) stay unchanged.
     pub(crate) fn ip(&self, ip: IpAddr) -> IpAddr {
         match ip {
             IpAddr::V4(ip) => self.ipv4(ip).into(),
@@ -35,7 +36,7 @@ impl Pseudonyms {
         if let Some((_, kept)) = special(ip) {
             return Ipv4Addr::from(self.permuted(ip.octets(), kept));
         }
-        // Among the addresses that follow from it again and again is the address itself, so that the walk ends.
+        // Repeated permutation eventually returns to the address itself, so the loop ends.
         let mut new = ip;
         loop {
             new = Ipv4Addr::from(self.permuted(new.octets(), 0));
@@ -74,7 +75,7 @@ impl Pseudonyms {
         new
     }
 
-    /// The pseudonym of a word that is an address, with port or prefix if it has them; `None` if it is none.
+    /// Returns the pseudonym of a word that is an address, with its port or prefix, if any; `None` if the word is not an address.
     pub(crate) fn address_word(&self, word: &str) -> Option<String> {
         let starts = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '[');
         if word.len() < 2 || !word.starts_with(starts) || !word.contains([':', '.']) {
@@ -117,7 +118,7 @@ impl Pseudonyms {
         }
     }
 
-    /// The first address of a network stays one.
+    /// Maps a network; its first address stays the first.
     fn network(&self, ip: IpAddr, bits: u32) -> IpAddr {
         match (ip, self.ip(ip)) {
             (IpAddr::V4(old), IpAddr::V4(new)) => {
@@ -134,8 +135,8 @@ impl Pseudonyms {
         }
     }
 
-    /// The pseudonym of an Ethernet address, which is a locally administered one (IEEE 802); `None` if the word is none. That
-    /// of all stations, and the one of zeros, stay.
+    /// Returns the pseudonym of an Ethernet address, a locally administered one (IEEE 802); `None` if the word is not an Ethernet
+    /// address. The broadcast address and the zero address stay unchanged.
     pub(crate) fn mac_word(&self, word: &str) -> Option<String> {
         let separator = word.chars().find(|c| !c.is_ascii_hexdigit())?;
         if word.len() != 17 || !matches!(separator, ':' | '-') {
@@ -173,7 +174,7 @@ mod tests {
         pseudonyms().ip(text.parse().unwrap())
     }
 
-    /// How many first bits two addresses have in common.
+    /// Counts the leading bits that two addresses have in common.
     fn common(a: IpAddr, b: IpAddr) -> u32 {
         match (a, b) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),

@@ -1,4 +1,4 @@
-//! Names in documents that were written before: baselines, and the subjects of recorded findings.
+//! Names in existing documents: baselines, and the subjects of recorded findings.
 
 use crate::known;
 use crate::names::each_part;
@@ -7,7 +7,7 @@ use whyslow_model::baseline::Baseline;
 use whyslow_model::diagnosis::Subject;
 
 impl Pseudonyms {
-    /// The name of a subject of this kind: the same as if it had been found among rows with pseudonyms.
+    /// Returns the name of a subject of this kind: the same as if it had been found in rows with pseudonyms.
     pub(crate) fn subject_name(&self, kind: &str, name: &str) -> String {
         match kind {
             "host" | "cpu" | "irq" | "limit" | "core" | "memory" | "node" | "zone" => name.to_owned(),
@@ -17,17 +17,17 @@ impl Pseudonyms {
             "device" | "partition" | "array" => each_part(name, ' ', |word| self.device(word)),
             "volume" => self.volume(name),
             "interface" => self.interface_detail(name),
-            // `route:1234`, a netlink socket.
+            // A netlink socket: `route:1234`.
             "socket" if !name.contains(['.', '[', '*']) => name.to_owned(),
             "connection" | "socket" => self.endpoints(name),
             "mount" if name.starts_with('/') => self.path(name),
-            // A server, as a log names it.
+            // A server, as named in a log.
             "mount" => self.source_or_host(name),
             _ => self.label(name),
         }
     }
 
-    /// A thing of the inventory. Nothing tells packages that people made from those that everybody can install.
+    /// Returns the name of an inventory item. Packages that the user built cannot be distinguished from public ones.
     pub(crate) fn item_name(&self, kind: &str, name: &str) -> String {
         match (kind, name.split_once(' ')) {
             ("package", _) => self.alias("package", name),
@@ -37,9 +37,9 @@ impl Pseudonyms {
         }
     }
 
-    /// Measurements of other tools are about processes, too: `dd of /dev/zero, line 3`.
+    /// Names a process or a label, because measurements of other tools refer to processes too: `dd of /dev/zero, line 3`.
     fn process_or_label(&self, name: &str) -> String {
-        // A process that runs a virtual machine is called by that.
+        // A process that runs a virtual machine is named after it.
         if let Some(guest) = name.strip_prefix("guest ") {
             return format!("guest {}", self.host(guest));
         }
@@ -71,7 +71,7 @@ impl Pseudonyms {
         subject.capture = subject.capture.as_deref().map(|capture| self.path(capture));
     }
 
-    /// `mount /srv/shop: options`: a kind of thing, its name, and what of it.
+    /// Returns the name of an inventory entry `mount /srv/shop: options`: a kind of thing, its name, and a property.
     fn inventory_name(&self, what: &str) -> String {
         let (thing, property) = what.rsplit_once(": ").map_or((what, ""), |(thing, property)| (thing, property));
         let Some((kind, name)) = thing.split_once(' ') else { return what.to_owned() };
@@ -96,13 +96,13 @@ impl Pseudonyms {
         }
     }
 
-    /// Something on the command line that a document repeats: a file, a folder, a baseline or a period.
+    /// Returns the name of a command line argument that a document repeats: a file, a folder, a baseline or a period.
     pub fn argument(&self, name: &str) -> String {
         let is_period = name.contains("..") && name.bytes().all(|b| b.is_ascii_digit() || b"-:.TZ +@".contains(&b));
         if is_period || name == "default" { name.to_owned() } else { self.path(name) }
     }
 
-    /// A file with captures, which notes on it begin with.
+    /// Returns the name of a file with captures, which starts the notes about it.
     pub fn file(&self, name: &str) -> String {
         let new = self.path(name);
         let mut files = lock(&self.files);
@@ -112,7 +112,7 @@ impl Pseudonyms {
         new
     }
 
-    /// A host.
+    /// Returns the name of a host.
     pub fn host_name(&self, name: &str) -> String {
         self.host(name)
     }

@@ -4,17 +4,19 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
 
-/// Digits of a pseudonym: forty bits, so that of ten thousand names two have the same with a probability below 0.0001.
+/// Digits of a pseudonym. It has forty bits, so that among ten thousand names two have the same one with a probability below
+/// 0.0001.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Makes pseudonyms: the same name has the same pseudonym under one key, and without the key no pseudonym tells its name.
+/// Generates pseudonyms: the same name has the same pseudonym under one key, and without the key a pseudonym does not reveal the
+/// name.
 #[derive(Clone)]
 pub struct PseudonymKey {
     bytes: [u8; Self::LENGTH],
     mac: Hmac<Sha256>,
 }
 
-/// Never shows the key.
+/// Hides the key.
 impl fmt::Debug for PseudonymKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PseudonymKey")
@@ -22,16 +24,16 @@ impl fmt::Debug for PseudonymKey {
 }
 
 impl PseudonymKey {
-    /// Bytes of a key.
+    /// Length of a key, bytes.
     pub const LENGTH: usize = 32;
 
-    /// A key of these bytes, which should be random.
+    /// Creates a key from these bytes, which should be random.
     pub fn new(bytes: [u8; Self::LENGTH]) -> Self {
         let mac = Hmac::<Sha256>::new_from_slice(&bytes);
         Self { bytes, mac: mac.unwrap_or_else(|_| unreachable!("HMAC accepts keys of any length")) }
     }
 
-    /// The key in the text of its file: 64 hexadecimal digits. `None` if it is no key.
+    /// Parses the text of a key file: 64 hexadecimal digits. Returns `None` if it is not a key.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().as_bytes();
         let mut bytes = [0; Self::LENGTH];
@@ -45,12 +47,12 @@ impl PseudonymKey {
         Some(Self::new(bytes))
     }
 
-    /// The text of its file.
+    /// Returns the text of a key file.
     pub fn to_text(&self) -> String {
         hexadecimal(&self.bytes) + "\n"
     }
 
-    /// A hash of a name for one use of it.
+    /// Hashes a name for a specific use.
     pub(crate) fn hash(&self, usage: &str, name: &[u8]) -> [u8; 32] {
         let mut mac = self.mac.clone();
         mac.update(usage.as_bytes());
@@ -59,14 +61,14 @@ impl PseudonymKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// The digits of a name's pseudonym.
+    /// Returns the digits of a name's pseudonym.
     pub(crate) fn token(&self, name: &str) -> String {
         let [a, b, c, d, e, ..] = self.hash("name", name.as_bytes());
         let bits = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
         (0..8).rev().map(|at| char::from(DIGITS[(bits >> (5 * at)) as usize & 31])).collect()
     }
 
-    /// As many hexadecimal digits, at most 64, for a name of such digits.
+    /// Returns this many hexadecimal digits, at most 64, for a name that consists of such digits.
     pub(crate) fn hexadecimal(&self, name: &str, digits: usize) -> String {
         let mut text = hexadecimal(&self.hash("hexadecimal", name.as_bytes()));
         text.truncate(digits);

@@ -1,8 +1,7 @@
-//! Names that are the same on every machine: the kernel's, those of standards, and words of tools. They say nothing about who uses
-//! the machine, and rules look at some of them, so they are kept.
+//! Names that are the same on every machine: those of the kernel and of standards, and words of tools. They reveal nothing about
+//! the users of the machine, and rules check some of them, so they are kept.
 
-/// Folders of the Filesystem Hierarchy Standard, of the kernel's own file systems and of container runtimes; `/snap` is one that
-/// rules know.
+/// Folders of the Filesystem Hierarchy Standard, of the kernel's own file systems and of container runtimes; rules know `/snap`.
 const FOLDERS: &[&str] = &[
     ".",
     "..",
@@ -111,7 +110,7 @@ const FOLDERS: &[&str] = &[
     "standard input",
 ];
 
-/// Names of files that tools' output is commonly saved under, without the ending.
+/// Common names, without the extension, of files with saved output of tools.
 const FILES: &[&str] = &[
     "vmstat",
     "iostat",
@@ -163,13 +162,13 @@ const FILES: &[&str] = &[
     "data",
 ];
 
-/// Endings of files.
+/// File name extensions.
 const ENDINGS: &[&str] = &[
     "txt", "log", "gz", "xz", "bz2", "zst", "tar", "json", "csv", "html", "out", "conf", "so", "sock", "socket", "img",
     "iso", "raw", "qcow2", "vmdk", "vdi", "swap", "db", "dat", "wal", "tmp", "pid", "parquet", "whyslow",
 ];
 
-/// How names of block devices begin that are followed by letters or digits only.
+/// Prefixes of block device names that are followed by letters or digits only.
 const DEVICES: &[&str] = &[
     "sd",
     "hd",
@@ -209,7 +208,7 @@ const DEVICES: &[&str] = &[
     "ida/c",
 ];
 
-/// How names of interfaces begin that the kernel, systemd.net-naming-scheme(7) or common tools number.
+/// Prefixes of interface names that the kernel, systemd.net-naming-scheme(7) or common tools number.
 const INTERFACES: &[&str] = &[
     "eth", "eno", "ens", "enp", "enP", "em", "p", "wlan", "wlp", "wlP", "wwan", "wwp", "ib", "ibp", "ibs", "bond",
     "team", "br", "virbr", "vnet", "vlan", "vxlan", "flannel.", "cni", "docker", "tun", "tap", "macvtap", "wg", "ppp",
@@ -221,13 +220,13 @@ const INTERFACES: &[&str] = &[
 const WHOLE_INTERFACES: &[&str] =
     &["lo", "all", "any", "default", "docker_gwbridge", "no interface", "kube-ipvs0", "cilium_host"];
 
-/// What an interface is, by how its name begins: rules look at it.
+/// Prefixes of interface names that show the kind of an interface: rules check it.
 const INTERFACE_KINDS: &[&str] = &[
     "veth", "virbr", "vnet", "vlan", "vxlan", "docker", "bond", "team", "macvtap", "tun", "tap", "wg", "ppp", "gre",
     "sit", "br",
 ];
 
-/// How names of the kernel's threads begin that are followed by numbers, CPUs and devices only, and whole names of others.
+/// Prefixes of kernel thread names that are followed by numbers, CPUs and devices only, and complete names of others.
 const KERNEL_THREADS: &[&str] = &[
     "kworker",
     "ksoftirqd",
@@ -359,10 +358,10 @@ const KERNEL_THREADS: &[&str] = &[
     "bond",
 ];
 
-/// Processes that are no process: what stands for one where none is known, and whyslow itself.
+/// Placeholders for an unknown process, and whyslow itself.
 const NO_PROCESSES: &[&str] = &["", "kernel", "whyslow", "idle", "all", "unknown"];
 
-/// Parts of paths of control groups that systemd and container runtimes give.
+/// Path components of control groups that systemd and container runtimes create.
 const GROUPS: &[&str] = &[
     "",
     "init.scope",
@@ -402,7 +401,7 @@ const GROUPS: &[&str] = &[
     "proc-sys-fs-binfmt_misc.mount",
 ];
 
-/// Types of file systems and other sources of mounts that are no device.
+/// Types of file systems, and other sources of mounts that are not devices.
 const SOURCES: &[&str] = &[
     "",
     "none",
@@ -451,7 +450,7 @@ const SOURCES: &[&str] = &[
     "swapfile",
 ];
 
-/// Options of mounts whose values somebody chose; other values are kept if they are numbers or one word in lower case.
+/// Mount options whose values are chosen by users; values of other options are kept if they are numbers or one lower-case word.
 const NAMED_OPTIONS: &[&str] = &[
     "addr",
     "clientaddr",
@@ -487,7 +486,7 @@ const NAMED_OPTIONS: &[&str] = &[
     "backup",
 ];
 
-/// Words of labels that importers make, and of the tools whose output they read.
+/// Words in labels that importers generate, and of the tools whose output they read.
 const LABEL_WORDS: &[&str] = &[
     "a",
     "an",
@@ -659,7 +658,7 @@ const LABEL_WORDS: &[&str] = &[
     "no",
 ];
 
-/// Ends of host names, beside those of countries, which have two letters.
+/// Top-level domains, besides those of countries, which have two letters.
 const DOMAINS: &[&str] = &[
     "com",
     "net",
@@ -692,11 +691,11 @@ const DOMAINS: &[&str] = &[
     "systems",
 ];
 
-/// Ends of two letters that are those of files more often than those of countries.
+/// Two-letter endings that are more often file extensions than country domains.
 const NO_COUNTRIES: &[&str] =
     &["so", "ko", "sh", "py", "rs", "md", "gz", "xz", "db", "cc", "ps", "rb", "pl", "ms", "id", "io"];
 
-/// Whether a name begins with one of these and goes on with digits, device letters and separators only.
+/// Whether a name begins with one of these and continues with digits, device letters and separators only.
 fn is_numbered(name: &str, families: &[&str], rest_is: impl Fn(&str) -> bool) -> bool {
     families.iter().any(|family| name.strip_prefix(family).is_some_and(&rest_is))
 }
@@ -709,7 +708,7 @@ pub fn is_folder(name: &str) -> bool {
     FOLDERS.contains(&name)
 }
 
-/// Whether this is a common name of a file with a tool's output, without its ending.
+/// Whether this is a common name of a file with a tool's output, without its extension.
 pub fn is_file(stem: &str) -> bool {
     FILES.contains(&stem)
 }
@@ -718,7 +717,7 @@ pub fn is_ending(name: &str) -> bool {
     ENDINGS.contains(&name)
 }
 
-/// `sda1`, `nvme0n1p2`, `dm-0`, `mpathb`, `8:16`, `2:0:0:1`, `0000:01:00.0`, `cciss/c0d0p1`.
+/// Whether a name is that of a device: `sda1`, `nvme0n1p2`, `dm-0`, `mpathb`, `8:16`, `2:0:0:1`, `0000:01:00.0`, `cciss/c0d0p1`.
 pub fn is_device(name: &str) -> bool {
     const LETTERED: [&str; 6] = ["sd", "hd", "vd", "xvd", "dasd", "mpath"];
     // Letters of a disk: there are 18,278 up to `zzz`.
@@ -738,7 +737,7 @@ pub fn is_device(name: &str) -> bool {
         || is_numbered(name, DEVICES, numbered)
 }
 
-/// `eth0`, `enp3s0f1np1.100`, `br-0a1b2c3d4e5f` is none of them.
+/// Whether a name is a generic interface name: `eth0`, `enp3s0f1np1.100`, but not `br-0a1b2c3d4e5f`.
 pub fn is_interface(name: &str) -> bool {
     let rest_is = |rest: &str| {
         starts_with_digit(rest) && rest.bytes().all(|b| b.is_ascii_digit() || b"nspdufviPb.:_-".contains(&b))
@@ -746,12 +745,13 @@ pub fn is_interface(name: &str) -> bool {
     WHOLE_INTERFACES.contains(&name) || name.is_empty() || (name.len() < 16 && is_numbered(name, INTERFACES, rest_is))
 }
 
-/// What kind of interface a name says that it is.
+/// Returns the kind of interface that a name indicates.
 pub fn interface_kind(name: &str) -> Option<&'static str> {
     INTERFACE_KINDS.iter().find(|kind| name.starts_with(**kind)).copied()
 }
 
-/// `kworker/u8:1-events_unbound`, `jbd2/dm-0-8`, `scsi_eh_2`; a device that somebody named makes it no such name.
+/// Whether a name is that of a kernel thread: `kworker/u8:1-events_unbound`, `jbd2/dm-0-8`, `scsi_eh_2`, but not with a device
+/// that a user named.
 pub fn is_kernel_thread(name: &str) -> bool {
     let rest_is = |rest: &str| {
         let rest = rest.trim_start_matches(['/', '-', ':', '_']);
@@ -766,7 +766,7 @@ pub fn is_kernel_thread(name: &str) -> bool {
         || name.strip_prefix("md").is_some_and(|rest| rest.split_once("_raid").is_some_and(|(number, _)| starts_with_digit(number)))
 }
 
-/// What a `kworker` works on: `u8:1-events_unbound`, `0:1H-kblockd`. Workqueues are the kernel's.
+/// Whether the rest of a `kworker` name is a workqueue of the kernel: `u8:1-events_unbound`, `0:1H-kblockd`.
 fn is_work(rest: &str) -> bool {
     let Some((pool, queue)) = rest.split_once(['-', '+']) else { return false };
     let is_pool = pool.contains(':') && pool.bytes().all(|b| b.is_ascii_digit() || b"u:HR".contains(&b));
@@ -793,7 +793,7 @@ pub fn is_label_word(word: &str) -> bool {
     LABEL_WORDS.contains(&word)
 }
 
-/// Whether a word with dots is the full name of a host.
+/// Whether a word with dots is a fully qualified host name.
 pub fn is_full_host_name(word: &str) -> bool {
     let labels: Vec<&str> = word.split('.').collect();
     let is_label = |label: &&str| {

@@ -1,9 +1,9 @@
-//! Replaces the names that people gave to hosts, users, processes, files and networks by pseudonyms, so that a diagnosis can be
+//! Replaces the names of hosts, users, processes, files and networks that users chose by pseudonyms, so that a diagnosis can be
 //! shown to others.
 //!
-//! Names are replaced in the rows that are diagnosed or recorded, by what the catalogue says that each column names; a diagnosis
-//! follows from them as before. A pseudonym is a function of the name and a key alone. Names that say nothing about who uses a
-//! machine are kept ([`known`]).
+//! Names are replaced in the diagnosed or recorded rows, by the kind of name that the catalogue gives for each column; a
+//! diagnosis follows from them as before. A pseudonym is a function of only the name and a key. Names that reveal nothing about
+//! the users of a machine are kept ([`known`]).
 
 mod address;
 mod documents;
@@ -21,45 +21,45 @@ use whyslow_model::catalogue::NameKind;
 use whyslow_model::rename::Renamer;
 use whyslow_model::value::Name;
 
-/// How many replaced names are remembered: a machine has a few thousand, and a recording may go on for weeks.
+/// Maximum number of remembered names: a machine has a few thousand, and a recording may continue for weeks.
 const MOST_REMEMBERED: usize = 100_000;
 
-/// Kinds of names that are hardly ever ordinary words: they are looked for in sentences.
+/// Kinds of names that are rarely ordinary words: sentences are searched for them.
 const DISTINCTIVE: [&str; 7] = ["host", "domain", "volume", "if", "netns", "unit", "id"];
 
-/// Gives names their pseudonyms.
+/// Replaces names by pseudonyms.
 pub struct Pseudonyms {
     key: PseudonymKey,
-    /// What was replaced, by kind and name: the same names come with every sample.
+    /// Replaced names, by kind and name, because every sample has the same ones.
     replaced: Mutex<HashMap<NameKind, HashMap<Name, Name>>>,
-    /// Single names that were met so far, which are looked for in sentences.
+    /// Single names encountered so far, for which sentences are searched.
     met: Mutex<HashMap<String, MetName>>,
-    /// Files with captures and their pseudonyms: sentences have them as they were named, with blanks or not.
+    /// Files with captures and their pseudonyms: sentences contain these names as given, even with spaces.
     files: Mutex<Vec<(String, String)>>,
     /// Whether all names are remembered, however many there are.
     remembers_all: bool,
 }
 
-/// A name that was met.
+/// A name that was encountered.
 #[derive(Clone, Debug)]
 struct MetName {
     pseudonym: String,
-    /// Whether it is replaced in any sentence; others, which are ordinary words more often, only in logs.
+    /// Whether it is replaced in any sentence. Other names, which are more often ordinary words, are replaced only in logs.
     in_sentences: bool,
 }
 
 impl Pseudonyms {
-    /// Pseudonyms that depend on a key.
+    /// Creates pseudonyms that depend on a key.
     pub fn new(key: PseudonymKey) -> Self {
         Self { key, replaced: Mutex::default(), met: Mutex::default(), files: Mutex::default(), remembers_all: false }
     }
 
-    /// The same, which also remember all names for [`mapping`](Self::mapping).
+    /// Remembers all names for [`mapping`](Self::mapping).
     pub fn remembering_all(self) -> Self {
         Self { remembers_all: true, ..self }
     }
 
-    /// The names that were replaced, by pseudonym.
+    /// Returns the replaced names, by pseudonym.
     pub fn mapping(&self) -> BTreeMap<String, String> {
         let kinds = lock(&self.replaced);
         let whole = kinds.iter().filter(|(kind, _)| !matches!(kind, NameKind::Text | NameKind::Log));
@@ -69,12 +69,12 @@ impl Pseudonyms {
         met.iter().map(|(name, met)| (met.pseudonym.clone(), name.clone())).chain(whole).collect()
     }
 
-    /// The pseudonym of a single name, which says what kind of thing it is.
+    /// Returns the pseudonym of a single name, prefixed with the kind of thing.
     fn alias(&self, kind: &str, name: &str) -> String {
         if name.is_empty() { String::new() } else { self.alias_of(name, Some(kind)) }
     }
 
-    /// The same, without the kind where what it is written in says that.
+    /// Returns the pseudonym of a single name, without the kind if the context shows it.
     fn alias_of(&self, name: &str, kind: Option<&str>) -> String {
         let token = self.key.token(name);
         let new = kind.map_or_else(|| token.clone(), |kind| format!("{kind}-{token}"));
@@ -83,8 +83,8 @@ impl Pseudonyms {
         new
     }
 
-    /// Remembers a name. Of several pseudonyms that it has in different places, the first by the alphabet stands in sentences, so
-    /// that it does not matter which was met first.
+    /// Remembers a name. If it has several pseudonyms in different places, sentences use the first in alphabetical order, so that
+    /// the order of encounter does not matter.
     fn note(&self, name: &str, new: &str, in_sentences: bool) {
         let mut met = lock(&self.met);
         if met.len() >= MOST_REMEMBERED && !self.remembers_all {
@@ -103,7 +103,7 @@ impl Pseudonyms {
         }
     }
 
-    /// What was met under this name.
+    /// Returns the remembered name.
     fn met(&self, name: &str) -> Option<MetName> {
         lock(&self.met).get(name).cloned()
     }
@@ -134,7 +134,7 @@ impl Pseudonyms {
 
 impl Renamer for Pseudonyms {
     fn name(&self, kind: NameKind, name: &Name) -> Name {
-        // Sentences depend on the names that were met before them.
+        // The result for a sentence depends on the names encountered before.
         let is_fixed = !matches!(kind, NameKind::Text | NameKind::Log);
         if is_fixed && let Some(known) = lock(&self.replaced).get(&kind).and_then(|names| names.get(name)) {
             return known.clone();

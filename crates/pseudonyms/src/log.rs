@@ -1,5 +1,5 @@
-//! Lines of the kernel's log. Only lines that the diagnosis may need are kept; in these, names are found by where the kernel prints
-//! them, and others as in any sentence.
+//! Lines of the kernel log. Only lines that the diagnosis may need are kept. In these, names are found by the positions where the
+//! kernel prints them, and others as in any sentence.
 
 use crate::Pseudonyms;
 use crate::known;
@@ -11,16 +11,16 @@ use std::sync::LazyLock;
 use whyslow_model::kernel_log::{HANDLERS, is_memory_report, prefilter};
 use whyslow_model::kernel_stack::{frame, stack_task};
 
-/// Stands for a line that no rule needs.
+/// Replaces a line that no rule needs.
 const LEFT_OUT: &str = "(not needed for the diagnosis)";
 
 static RELEVANT: LazyLock<AhoCorasick> =
     LazyLock::new(|| AhoCorasick::new(prefilter()).expect("the words are few and short"));
 
-/// How a name is replaced, by what it names.
+/// Function that replaces a name, depending on what it names.
 type NewName = fn(&Pseudonyms, &str) -> String;
 
-/// What stands before a name of this kind, and what ends it, the first of these.
+/// The text before a name of this kind, and the texts that can end it; the first occurrence counts.
 struct Place {
     before: &'static str,
     ends: &'static [&'static str],
@@ -29,15 +29,15 @@ struct Place {
 
 /// The end of the line.
 const END: &str = "\n";
-/// Of a process whose name may have blanks.
+/// Ends of a process name, which may contain spaces.
 const ENDS_OF_PROCESS: &[&str] = &[" Not tainted", " Tainted", " Kdump", ",", END];
 
 const fn place(before: &'static str, ends: &'static [&'static str], new: NewName) -> Place {
     Place { before, ends, new }
 }
 
-/// mm/oom_kill.c, mm/memcontrol.c, kernel/cgroup/pids.c, kernel/hung_task.c, lib/dump_stack.c, fs/ext4/super.c, net/sunrpc,
-/// security/apparmor, drivers/usb/core/hub.c
+/// Sources: mm/oom_kill.c, mm/memcontrol.c, kernel/cgroup/pids.c, kernel/hung_task.c, lib/dump_stack.c, fs/ext4/super.c,
+/// net/sunrpc, security/apparmor, drivers/usb/core/hub.c.
 const PLACES: &[Place] = &[
     place("Comm: ", ENDS_OF_PROCESS, Pseudonyms::process),
     place("comm: ", ENDS_OF_PROCESS, Pseudonyms::process),
@@ -65,7 +65,7 @@ const PLACES: &[Place] = &[
 const FILE_SYSTEMS: [&str; 8] = ["XFS (", "EXT4-fs", "EXT3-fs", "EXT2-fs", "BTRFS", "F2FS-fs", "JBD2", "FAT-fs"];
 
 impl Pseudonyms {
-    /// A line of the log, without time and host.
+    /// Replaces the names in a line of the log, without time and host.
     pub(crate) fn log_line(&self, line: &str) -> String {
         if !is_needed(line) {
             return LEFT_OUT.to_owned();
@@ -87,13 +87,13 @@ impl Pseudonyms {
         new + &self.names_in(&line[at..], MetNames::All)
     }
 
-    /// Words that a parser takes one by one: a name with a blank is two.
+    /// Replaces a process name word by word, because a parser takes a name with a space as two words.
     fn process_words(&self, name: &str) -> String {
         crate::names::each_part(name, ' ', |word| self.process(word))
     }
 }
 
-/// Whether the diagnosis may look at a line: as for the prefilter of long logs, and the lines that go on from another.
+/// Whether the diagnosis may need a line: those that pass the prefilter of long logs, and continuation lines.
 fn is_needed(line: &str) -> bool {
     let text = line.trim_start();
     RELEVANT.is_match(line)
@@ -129,16 +129,17 @@ fn at_place(line: &str, place: &Place) -> Option<(Range<usize>, NewName)> {
     Some((start..start + end, place.new))
 }
 
-/// The task that a stack is of.
+/// Finds the task that a stack belongs to.
 fn task_of_stack(line: &str) -> Option<(Range<usize>, NewName)> {
     let name = stack_task(line)?.name;
-    // It is a part of the line.
+    // It is a slice of the line.
     let start = (name.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
     let range = start..start + name.len();
     (line.get(range.clone()) == Some(name) && !name.is_empty()).then_some((range, Pseudonyms::process as NewName))
 }
 
-/// `Killed process 812 (hog (1)) total-vm:...`, `Kill process 4711 (java) score`, `Killed process 1792, UID 48, (httpd)`
+/// Finds the process in `Killed process 812 (hog (1)) total-vm:...`, `Kill process 4711 (java) score`, `Killed process 1792, UID
+/// 48, (httpd)`.
 fn killed(line: &str) -> Option<(Range<usize>, NewName)> {
     let from = line.find("Killed process ").or_else(|| line.find("Kill process "))?;
     let start = from + line[from..].find('(')? + 1;
@@ -146,7 +147,7 @@ fn killed(line: &str) -> Option<(Range<usize>, NewName)> {
     Some((start..end, Pseudonyms::process as NewName))
 }
 
-/// `INFO: task jbd2/sda1-8:812 blocked for more than`
+/// Finds the process in `INFO: task jbd2/sda1-8:812 blocked for more than`.
 fn hung(line: &str) -> Option<(Range<usize>, NewName)> {
     let start = line.find("task ")? + "task ".len();
     let end = start + line[start..].find(" blocked for more than")?;
@@ -154,21 +155,21 @@ fn hung(line: &str) -> Option<(Range<usize>, NewName)> {
     Some((start..start + name.len(), Pseudonyms::process_words as NewName))
 }
 
-/// A process whose name begins the line.
+/// Finds a process whose name starts the line.
 fn before(line: &str, words: &str) -> Option<(Range<usize>, NewName)> {
     let end = line.find(words)?;
     let start = line.len() - line.trim_start().len();
     (start < end && !line[start..end].contains(": ")).then_some((start..end, Pseudonyms::process as NewName))
 }
 
-/// `BUG: soft lockup - CPU#1 stuck for 22s! [db:1234]`
+/// Finds the process in `BUG: soft lockup - CPU#1 stuck for 22s! [db:1234]`.
 fn at_end(line: &str) -> Option<(Range<usize>, NewName)> {
     let start = line.rfind('[')? + 1;
     let (name, pid) = line[start..].trim_end().strip_suffix(']')?.rsplit_once(':')?;
     (is_number(pid) && !name.is_empty()).then_some((start..start + name.len(), Pseudonyms::process as NewName))
 }
 
-/// `db[1234]: segfault at`, `traps: db[1234] general protection`
+/// Finds the process in `db[1234]: segfault at`, `traps: db[1234] general protection`.
 fn with_number(line: &str) -> Option<(Range<usize>, NewName)> {
     let open = line.match_indices('[').map(|(at, _)| at).find(|open| {
         let rest = &line[open + 1..];
@@ -181,7 +182,7 @@ fn with_number(line: &str) -> Option<(Range<usize>, NewName)> {
     (start < open && !known::is_device(name)).then_some((start..open, Pseudonyms::process as NewName))
 }
 
-/// `[ 4711]     0  4711   104448    16384     200       3        0             0 java`
+/// Finds the process in `[ 4711]  0  4711   104448 16384  200    3  0    0 java`.
 fn in_list_of_processes(line: &str) -> Option<(Range<usize>, NewName)> {
     let inside = line.trim_start().strip_prefix('[')?;
     let (pid, rest) = inside.split_once(']')?;
@@ -201,7 +202,7 @@ fn in_list_of_processes(line: &str) -> Option<(Range<usize>, NewName)> {
     (numbers >= 5 && start < end).then_some((start..end, Pseudonyms::process as NewName))
 }
 
-/// `XFS (dm-0): ...`, `EXT4-fs error (device sda1): ...`
+/// Finds the device in `XFS (dm-0): ...`, `EXT4-fs error (device sda1): ...`.
 fn of_file_system(line: &str) -> Option<(Range<usize>, NewName)> {
     if !FILE_SYSTEMS.iter().any(|words| line.trim_start().starts_with(words)) {
         return None;
@@ -218,7 +219,7 @@ fn of_file_system(line: &str) -> Option<(Range<usize>, NewName)> {
     (!name.is_empty()).then_some((start..start + name.len(), Pseudonyms::device as NewName))
 }
 
-/// `oradata: sdc - tur checker reports path is down`: the multipath device.
+/// Finds the multipath device in `oradata: sdc - tur checker reports path is down`.
 fn of_path(line: &str) -> Option<(Range<usize>, NewName)> {
     let is_about_paths =
         ["checker", "path is ", "remaining active paths", "nstated path"].iter().any(|words| line.contains(words));
@@ -233,7 +234,7 @@ mod tests {
     use super::*;
     use crate::testing::pseudonyms;
 
-    /// Lines in which NAME stands for a name, and what it is replaced as.
+    /// Lines in which NAME stands for a name, and the function that replaces it.
     const LINES: &[(&str, NewName)] = &[
         ("INFO: task NAME:812 blocked for more than 120 seconds.", Pseudonyms::process),
         ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [NAME:1234]", Pseudonyms::process),

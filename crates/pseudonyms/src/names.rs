@@ -1,12 +1,12 @@
-//! Names that stand alone, by what they name. What their parts say about the kind of thing (a container in a scope, a VLAN, the
-//! depth of a path) stays, since the diagnosis looks at it.
+//! Names that stand alone, by kind. Parts that show the kind of thing (a container in a scope, a VLAN, the depth of a path) stay,
+//! because the diagnosis uses them.
 
 use crate::Pseudonyms;
 use crate::known;
 
-/// Length of a container's id.
+/// Length of a container id.
 const CONTAINER_ID: usize = 64;
-/// What container runtimes write before the id in the name of a control group.
+/// Prefixes that container runtimes put before the id in a control group's name.
 const RUNTIMES: [&str; 9] = [
     "",
     "docker-",
@@ -18,7 +18,7 @@ const RUNTIMES: [&str; 9] = [
     "containerd-",
     "lxc.payload.",
 ];
-/// Units of systemd, by how their names end.
+/// Suffixes of systemd unit names.
 const UNITS: [&str; 11] = [
     ".service",
     ".scope",
@@ -32,7 +32,7 @@ const UNITS: [&str; 11] = [
     ".target",
     ".path",
 ];
-/// How UUIDs of mapped devices begin (Documentation/admin-guide/device-mapper, libdevmapper).
+/// Prefixes of the UUIDs of mapped devices (Documentation/admin-guide/device-mapper, libdevmapper).
 const MAPPED: [&str; 12] = [
     "LVM-",
     "CRYPT-LUKS1-",
@@ -66,7 +66,7 @@ impl Pseudonyms {
         if name.starts_with('/') { self.path(name) } else { self.volume(name) }
     }
 
-    /// Each part of `group/volume`.
+    /// Replaces each part of `group/volume`.
     pub(crate) fn volume(&self, name: &str) -> String {
         let part = |part: &str| if known::is_device(part) { part.to_owned() } else { self.alias("volume", part) };
         if name.starts_with('/') { self.path(name) } else { each_part(name, '/', part) }
@@ -85,7 +85,7 @@ impl Pseudonyms {
         {
             return format!("{}.{vlan}", self.interface(base));
         }
-        // `eth0@if7`: the peer by its number.
+        // `eth0@if7`: the peer is given by its index.
         if let Some((base, peer)) = name.split_once('@') {
             let is_index = peer.strip_prefix("if").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
             let peer = if is_index { peer.to_owned() } else { self.interface(peer) };
@@ -94,13 +94,13 @@ impl Pseudonyms {
         self.alias(known::interface_kind(name).unwrap_or("if"), name)
     }
 
-    /// `eth0/rx_missed`, `eth0 fq_codel 8001:`: the rest are words of the kernel.
+    /// Replaces the interface in `eth0/rx_missed`, `eth0 fq_codel 8001:`; the rest are words of the kernel.
     pub(crate) fn interface_detail(&self, name: &str) -> String {
         let end = name.find(['/', ' ']).unwrap_or(name.len());
         format!("{}{}", self.interface(&name[..end]), &name[end..])
     }
 
-    /// Of namespaces without a name, the number is a matter of the kernel.
+    /// Replaces a namespace's name. Keeps the number of one without a name, which the kernel assigns.
     pub(crate) fn namespace(&self, name: &str) -> String {
         let number = name.strip_prefix("net:[").and_then(|rest| rest.strip_suffix(']'));
         if name.is_empty() || number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit())) {
@@ -109,12 +109,12 @@ impl Pseudonyms {
         self.alias("netns", name)
     }
 
-    /// Control groups, one per line.
+    /// Replaces control groups, one per line.
     pub(crate) fn cgroups(&self, paths: &str) -> String {
         each_part(paths, '\n', |path| each_part(path, '/', |part| self.group(part)))
     }
 
-    /// A component of a control group's path.
+    /// Replaces a component of a control group's path.
     fn group(&self, part: &str) -> String {
         if known::is_group(part) || is_number(part) {
             return part.to_owned();
@@ -160,7 +160,7 @@ impl Pseudonyms {
         }
     }
 
-    /// `docker-ID.scope`, or the id alone.
+    /// Replaces `docker-ID.scope`, or an id alone.
     fn container(&self, part: &str) -> Option<String> {
         let scope = part.strip_suffix(".scope").unwrap_or(part);
         let start = scope.len().checked_sub(CONTAINER_ID).filter(|start| scope.is_char_boundary(*start))?;
@@ -169,13 +169,13 @@ impl Pseudonyms {
         is_id.then(|| {
             let new = self.key.hexadecimal(id, CONTAINER_ID);
             self.note(id, &new, true);
-            // The short form, which tools print.
+            // The short form that tools print.
             self.note(&id[..12], &new[..12], true);
             format!("{runtime}{new}{}", &part[scope.len()..])
         })
     }
 
-    /// Files, folders and mount points: each part by itself, so that what lies below a folder still does.
+    /// Replaces files, folders and mount points component by component, so that the hierarchy is preserved.
     pub(crate) fn path(&self, path: &str) -> String {
         if path.contains(":[") && !path.contains('/') {
             // `socket:[1234]`, `anon_inode:[eventpoll]`
@@ -198,7 +198,7 @@ impl Pseudonyms {
         new + deleted
     }
 
-    /// Of the kernel's own files, only folders of interfaces are named by others.
+    /// Replaces a component of a kernel path: only the folders of interfaces have names chosen by users.
     fn kernel_path_part(&self, part: &str, folder: &str) -> String {
         match folder {
             "conf" | "neigh" => self.interface(part),
@@ -234,7 +234,7 @@ impl Pseudonyms {
         if known::is_file(stem) { part.to_owned() } else { format!("{}{ending}", self.alias("path", stem)) }
     }
 
-    /// What is mounted: `sda1`, `/dev/mapper/vg-lv`, `server:/path`, `//server/share`, `tank/home`, `tmpfs`.
+    /// Replaces the source of a mount: `sda1`, `/dev/mapper/vg-lv`, `server:/path`, `//server/share`, `tank/home`, `tmpfs`.
     pub(crate) fn source(&self, source: &str) -> String {
         if known::is_source(source) || known::is_device(source) {
             return source.to_owned();
@@ -252,7 +252,7 @@ impl Pseudonyms {
         self.device(source)
     }
 
-    /// Mount options. Numbers and single words of the kernel stay; the value of an option that names something does not.
+    /// Replaces the values of mount options that name something. Keeps numbers and single words of the kernel.
     pub(crate) fn options(&self, options: &str) -> String {
         each_part(options, ',', |option| {
             let Some((name, value)) = option.split_once('=') else {
@@ -268,7 +268,7 @@ impl Pseudonyms {
                 _ if value.starts_with('/') => self.path(value),
                 _ if known::is_named_option(name) => self.alias("name", value),
                 _ if value.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.:_".contains(&b)) => {
-                    // Also `errors=remount-ro`, `iocharset=utf8`, `vers=4.2`.
+                    // Also covers `errors=remount-ro`, `iocharset=utf8`, `vers=4.2`.
                     self.address_word(value).unwrap_or_else(|| value.to_owned())
                 }
                 _ => self.option_value(value),
@@ -283,7 +283,7 @@ impl Pseudonyms {
         if is_size { value.to_owned() } else { self.alias("value", value) }
     }
 
-    /// A host by its name, with or without its domain, or by its address.
+    /// Replaces a host given by its name, with or without its domain, or by its address.
     pub(crate) fn host(&self, host: &str) -> String {
         if ["", "localhost", "(none)", "host", "peer", "localhost.localdomain"].contains(&host) {
             return host.to_owned();
@@ -293,7 +293,7 @@ impl Pseudonyms {
         }
         match host.split_once('.').filter(|(name, domain)| !name.is_empty() && !domain.is_empty()) {
             Some((name, domain)) => {
-                // The name as a whole is met in sentences, too.
+                // Sentences also contain the complete name.
                 let new = format!("{}.{}", self.alias("host", name), self.alias("domain", domain));
                 self.note(host, &new, true);
                 new
@@ -302,7 +302,7 @@ impl Pseudonyms {
         }
     }
 
-    /// Addresses and connections, separated by blanks.
+    /// Replaces addresses and connections, separated by spaces.
     pub(crate) fn endpoints(&self, text: &str) -> String {
         each_part(text, ' ', |word| {
             let ends: Vec<String> = word.split("->").map(|end| self.endpoint(end)).collect();
@@ -331,7 +331,7 @@ impl Pseudonyms {
         }
     }
 
-    /// `LVM-…`, `CRYPT-LUKS2-…-name`, `part1-mpath-…`: what made it stays.
+    /// Replaces the name in `LVM-…`, `CRYPT-LUKS2-…-name`, `part1-mpath-…`; keeps the prefix of the subsystem.
     pub(crate) fn mapped_uuid(&self, uuid: &str) -> String {
         if uuid.is_empty() {
             return String::new();
@@ -346,7 +346,7 @@ impl Pseudonyms {
         }
     }
 
-    /// A serial number, or another identity.
+    /// Replaces a serial number or another identity.
     pub(crate) fn id(&self, id: &str) -> String {
         match id {
             "" => String::new(),
@@ -355,7 +355,7 @@ impl Pseudonyms {
         }
     }
 
-    /// A UUID for a UUID.
+    /// Returns a UUID for a UUID.
     pub(crate) fn uuid_like(&self, uuid: &str) -> String {
         let digits = self.key.hexadecimal(uuid, 32);
         let mut digits = digits.chars();
@@ -365,7 +365,7 @@ impl Pseudonyms {
         new
     }
 
-    /// A few words that a tool or an importer put together: those that are not the tool's are names.
+    /// Replaces words of a tool's or importer's label; keeps the tool's own words.
     pub(crate) fn label(&self, label: &str) -> String {
         let mut new = String::with_capacity(label.len());
         for piece in label.split_inclusive(char::is_whitespace) {
@@ -413,7 +413,7 @@ pub fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `01234567-89ab-cdef-0123-456789abcdef`, with dashes or underscores.
+/// Whether the text looks like `01234567-89ab-cdef-0123-456789abcdef`, with dashes or underscores.
 pub fn looks_like_uuid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, b)| match at {

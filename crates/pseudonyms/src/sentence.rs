@@ -1,5 +1,5 @@
-//! Sentences, in which names of any kind can be: addresses, paths, UUIDs and names of hosts are told by their form, others if they
-//! were met where they stand alone.
+//! Sentences, which can contain names of any kind: addresses, paths, UUIDs and host names are recognized by their form, others if
+//! they were encountered standing alone.
 
 use crate::known;
 use crate::names::{each_part, is_number, looks_like_uuid};
@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 use whyslow_model::kernel_log::{LOG_PATTERNS, MEMORY_REPORT, UNMISTAKABLE, prefilter};
 
-/// Between words. Brackets also belong to addresses, `[::1]:80`.
+/// Characters between words. Brackets also occur in addresses, `[::1]:80`.
 const DELIMITERS: &[char] = &['"', '\'', '(', ')', '{', '}', '<', '>', ',', ';', '=', '|', '`'];
-/// Shorter names are not looked for in sentences: too many words have so few letters.
+/// Sentences are not searched for shorter names, because too many words are that short.
 const SHORTEST: usize = 4;
-/// How identities of iSCSI, NVMe and Fibre Channel begin.
+/// Prefixes of iSCSI, NVMe and Fibre Channel identities.
 const STORAGE_NAMES: [&str; 5] = ["iqn.", "nqn.", "naa.", "eui.", "wwn-"];
-/// Words that parsers of the kernel's log look at, beside those of its patterns.
+/// Words that parsers of the kernel log check, besides those of its patterns.
 const PARSED: [&str; 24] = [
     "error",
     "Error",
@@ -42,24 +42,24 @@ const PARSED: [&str; 24] = [
     "journal",
 ];
 
-/// The words by which messages are recognized: a name that is one of them is left in sentences.
+/// The words that identify messages: a name that is one of them is not replaced in sentences.
 static VOCABULARY: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     let patterns = LOG_PATTERNS.iter().flat_map(|pattern| pattern.words.iter().copied());
     let all = patterns.chain(prefilter()).chain(MEMORY_REPORT.iter().copied()).chain(UNMISTAKABLE.iter().copied());
     all.flat_map(|words| words.split(|c: char| !c.is_alphanumeric())).chain(PARSED).collect()
 });
 
-/// Which names that were met are looked for.
+/// Selects the encountered names that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetNames {
-    /// Those that are hardly ever ordinary words.
+    /// Names that are rarely ordinary words.
     Distinctive,
-    /// All of them.
+    /// All names.
     All,
 }
 
 impl Pseudonyms {
-    /// A sentence of whyslow or of a tool.
+    /// Replaces the names in a sentence of whyslow or of a tool.
     pub(crate) fn sentence(&self, text: &str) -> String {
         let of_file =
             lock(&self.files).iter().find_map(|(file, new)| Some((text.find(file)?, file.len(), new.clone())));
@@ -69,7 +69,7 @@ impl Pseudonyms {
         }
     }
 
-    /// The text with the names in it replaced.
+    /// Replaces the names in a text.
     pub(crate) fn names_in(&self, text: &str, met: MetNames) -> String {
         let is_delimiter = |c: char| c.is_whitespace() || DELIMITERS.contains(&c);
         let mut new = String::with_capacity(text.len());
@@ -81,7 +81,7 @@ impl Pseudonyms {
         new
     }
 
-    /// A word, or words between brackets: `[::1]:80`, `db[1234]:`.
+    /// Replaces a word, or words between brackets: `[::1]:80`, `db[1234]:`.
     fn bracketed(&self, word: &str, met: MetNames) -> String {
         match self.word(word, met) {
             Some(new) => new,
@@ -92,10 +92,10 @@ impl Pseudonyms {
         }
     }
 
-    /// What a word becomes, punctuation behind it left aside; `None` if it is no name.
+    /// Replaces a word and keeps its trailing punctuation; returns `None` if it is not a name.
     fn word(&self, word: &str, met: MetNames) -> Option<String> {
         let name = word.trim_end_matches(['.', ':', '!', '?']);
-        // Of `::` and such, nothing is left.
+        // Stripping `::` and the like leaves nothing, so the complete word is tried first.
         let whole = self.address_word(word);
         let new = whole.map(|new| (new, word.len())).or_else(|| Some((self.name_in_sentence(name, met)?, name.len())));
         new.map(|(new, length)| new + &word[length..])
@@ -149,7 +149,7 @@ impl Pseudonyms {
         }
     }
 
-    /// `user:password@host:port` of a URL: what the password was is not told.
+    /// Replaces `user:password@host:port` of a URL and drops the password.
     fn authority(&self, authority: &str) -> String {
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user.split(':').next().unwrap_or_default()), host),
@@ -159,7 +159,7 @@ impl Pseudonyms {
         user.map_or(host.clone(), |user| format!("{}@{host}", self.alias("user", user)))
     }
 
-    /// A name that was met where it stands alone.
+    /// Returns the pseudonym of a name that was encountered standing alone.
     fn met_name(&self, name: &str, which: MetNames) -> Option<String> {
         let met = self.met(name)?;
         let is_wanted = match which {
@@ -170,7 +170,7 @@ impl Pseudonyms {
         (is_wanted && is_word && !VOCABULARY.contains(name)).then_some(met.pseudonym)
     }
 
-    /// `uplink-TxRx-0` begins with the name of an interface.
+    /// Replaces an interface name at the start of a word: `uplink-TxRx-0`.
     fn begins_with_interface(&self, word: &str) -> Option<String> {
         let ends = word.match_indices(['-', ':', '@', '.', '/', '_']).map(|(at, _)| at);
         ends.rev().find_map(|end| {
@@ -179,7 +179,7 @@ impl Pseudonyms {
         })
     }
 
-    /// Whether an interface of this name was met.
+    /// Whether an interface of this name was encountered.
     pub(crate) fn is_met_interface(&self, name: &str) -> bool {
         self.met(name)
             .is_some_and(|met| met.pseudonym.starts_with("if-") || known::interface_kind(&met.pseudonym).is_some())
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(names.sentence("shopdb has customerd"), format!("{host} has customerd"));
         assert_eq!(names.names_in("customerd[12]: x", super::MetNames::All), format!("{process}[12]: x"));
         assert_eq!(names.sentence("uplink-TxRx-0"), format!("{link}-TxRx-0"));
-        // A host that is called like a word of the kernel's log.
+        // A host with the name of a word in the kernel log.
         names.host("error");
         assert_eq!(names.sentence("I/O error"), "I/O error");
     }

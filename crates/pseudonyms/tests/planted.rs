@@ -1,4 +1,4 @@
-//! Identifiers planted in every column of the catalogue that names something are found in none afterwards.
+//! Plants identifiers in every naming column of the catalogue, and checks that none of them remains.
 
 use proptest::prelude::*;
 use whyslow_model::catalogue::{EachFamily, Family, MetricKind, NameKind, families};
@@ -10,14 +10,14 @@ use whyslow_model::value::{Name, Value};
 use whyslow_model::window::Window;
 use whyslow_pseudonyms::{PseudonymKey, Pseudonyms};
 
-/// Every planted name has one of these in it.
+/// Substrings of planted names; each name has one of them.
 const PLANTED: [&str; 4] = ["planted", "203.0.113.77", "52:54:00:77:88:99", "77777777-89ab"];
 
 fn pseudonyms() -> Pseudonyms {
     Pseudonyms::new(PseudonymKey::new([7; PseudonymKey::LENGTH]))
 }
 
-/// A name of this kind. No two columns name the same thing by it, except on purpose.
+/// Returns a name of this kind. No two columns name the same thing with it, except on purpose.
 fn planted(kind: NameKind) -> &'static str {
     match kind {
         NameKind::Word => "process",
@@ -90,7 +90,7 @@ fn every_text_column_says_what_it_names() {
         let metrics = family.metrics.iter().filter(|metric| metric.kind == MetricKind::State);
         kinds.extend(family.key_names.iter().copied().chain(metrics.filter_map(|metric| metric.names)));
     }
-    // The names of kinds that the tests below plant are really in some column.
+    // The kinds that the tests below plant occur in some column.
     for kind in [NameKind::Device, NameKind::Volume, NameKind::Label, NameKind::Log, NameKind::Subject, NameKind::Uuid]
     {
         assert!(kinds.contains(&kind), "{kind:?}");
