@@ -1,9 +1,9 @@
-//! The episodes of an hour.
+//! Episodes of one hour.
 
 use crate::judged::JudgedWindow;
 use whyslow_diagnose::{FeltCause, FoundEpisode, MAX_GAP_NS, Timeline};
 
-/// A cause, within an hour.
+/// A cause within one hour.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HourEpisode {
     pub(crate) found: FoundEpisode,
@@ -12,8 +12,8 @@ pub(crate) struct HourEpisode {
     pub(crate) goes_on: bool,
 }
 
-/// The episodes within an hour (its start and end, nanoseconds since 1970), by their start. The windows, in order, may begin before
-/// it and end after it.
+/// Returns the episodes within an hour (its start and end, nanoseconds since 1970), by their start. The windows, in
+/// order, may begin before it and end after it.
 pub(crate) fn episodes(windows: &[JudgedWindow], hour: (i64, i64)) -> Vec<HourEpisode> {
     let mut timeline = Timeline::default();
     for window in windows.iter().filter(|window| window.seconds_within(hour) > 0.0) {
@@ -42,7 +42,7 @@ mod tests {
     const S: i64 = 1_000_000_000;
     const HOUR: (i64, i64) = (3600 * S, 7200 * S);
 
-    /// Windows of ten seconds, each with the impact of one cause.
+    /// Creates windows of ten seconds, each with the impact of one cause.
     fn windows(all: &[(i64, f64)]) -> Vec<JudgedWindow> {
         let felt = |impact: f64| match impact {
             0.0 => Vec::new(),
@@ -51,7 +51,7 @@ mod tests {
         all.iter().map(|(at, impact)| JudgedWindow { span: (at * S, (at + 10) * S), felt: felt(*impact) }).collect()
     }
 
-    /// Start, end, lost seconds, began before, goes on.
+    /// Returns each episode's start, end, lost seconds, whether it began before the hour, and whether it continues.
     fn found(all: &[(i64, f64)]) -> Vec<(i64, i64, f64, bool, bool)> {
         let row = |e: &HourEpisode| {
             let lost = (e.lost_seconds * 1000.0).round() / 1000.0;
@@ -71,7 +71,7 @@ mod tests {
         let all = [(3595, 0.5), (3605, 0.5), (7195, 0.2), (7205, 0.2)];
         let expected = [(3600, 3615, 7.5, true, false), (7195, 7200, 1.0, false, true)];
         assert_eq!(found(&all), expected, "of a window across the end of the hour the part within");
-        // The last window before the hour ends 15 s before the cause is felt again.
+        // The last window before the hour ends 15 s before the cause is noticeable again.
         assert_eq!(found(&[(3580, 0.5), (3605, 0.5), (3700, 0.0)]), [(3605, 3615, 5.0, true, false)]);
         assert_eq!(found(&[(3570, 0.5), (3605, 0.5), (3700, 0.0)]), [(3605, 3615, 5.0, false, false)]);
     }

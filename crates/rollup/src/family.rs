@@ -1,7 +1,7 @@
-//! The minutes of a family: by how much its counters grew, and the mean and extremes of its levels.
+//! Minutes of a family: the growth of its counters, and the mean and extremes of its levels.
 //!
-//! A step between two readings belongs to the minute in which it ends. Readings come segment by segment, those of an entity one
-//! after the other.
+//! A step between two readings belongs to the minute in which it ends. Readings come segment by segment, and within it
+//! entity by entity.
 
 use crate::row::{Cell, Row};
 use crate::tables::{Figure, figures};
@@ -16,53 +16,53 @@ use whyslow_model::row::{ColumnReading, ColumnSelection};
 use whyslow_model::value::{Name, Value};
 use whyslow_series::{Samples, growth, is_same_entity};
 
-/// Rows that are read once a minute are still the same entity's at the next reading; with a margin, nanoseconds.
+/// Time for which a row is remembered, with a margin, nanoseconds: some rows are read only once a minute.
 const REMEMBER_NS: u64 = 150 * 1_000_000_000;
-/// And so are those of the last samples, however far these are apart.
+/// Number of samples for which a row is remembered, regardless of the time between them.
 const REMEMBER_SAMPLES: usize = 4;
-/// Buckets of a recording that make one of the store: of 32 to an octave, 4.
+/// Number of a recording's buckets that become one bucket of the store: 4 to an octave instead of 32.
 const COARSER: u32 = 8;
 
-/// What a family did in each minute.
+/// Rows of a family by minute.
 pub(crate) struct FamilyMinutes {
     selected: &'static SelectedFamily,
     facts: FactColumns,
-    /// The columns that are read, as positions in the family, ascending.
+    /// Columns to read, as positions in the family, ascending.
     columns: Vec<usize>,
-    /// Where in these the selected ones are, and those that entities are ranked by.
+    /// Positions in `columns` of the selected metrics, and of those by which entities are ranked.
     values: Vec<usize>,
     rank: Vec<Vec<usize>>,
-    /// The column of the key that has the start of a task.
+    /// Column of the key with the start time of a task.
     start: Option<usize>,
-    /// The last reading of each row.
+    /// Last reading of each row.
     before: HashMap<Vec<KeyPart>, Before>,
-    /// The first sample of the segment that is being read.
+    /// First sample of the segment that is being read.
     segment: usize,
-    /// What has rows in a table, by its key there.
+    /// Position of each entity with rows in the table, by its key there.
     positions: BTreeMap<Vec<KeyPart>, usize>,
     entities: Vec<Entity>,
-    /// Whether each sample has rows of the family.
+    /// For each sample whether it has rows of the family.
     seen: Vec<bool>,
     rows: u32,
 }
 
 struct Before {
     sample: usize,
-    /// A number of its own for each row.
+    /// Unique number of the row.
     row: u32,
-    /// The position of its entity.
+    /// Position of its entity.
     entity: usize,
     facts: RowFacts,
     values: Vec<Value>,
 }
 
-/// A row, or all rows of a name.
+/// A single row, or all rows with one name.
 struct Entity {
     key: Vec<KeyPart>,
     facts: RowFacts,
-    /// By each of the ways to rank; `None` where that was not known.
+    /// Activity by each of the ways to rank; `None` if unknown.
     activity: Vec<Option<f64>>,
-    /// Whether anything of it was ever not zero.
+    /// True if any of its values was ever not zero.
     is_used: bool,
     minutes: BTreeMap<i64, Minute>,
 }
@@ -72,7 +72,7 @@ struct Minute {
     seconds: f64,
     /// The only row that was read; `None` if there were several.
     row: Option<u32>,
-    /// For each selected metric.
+    /// Sum of each selected metric.
     sums: Vec<Sum>,
 }
 
@@ -110,7 +110,7 @@ impl FamilyMinutes {
         }
     }
 
-    /// What is read of a recording: of distributions, which are long, only the last sample of each minute.
+    /// Returns the columns and samples to read: for histograms, which are long, only the last sample of each minute.
     pub(crate) fn selection(&self, wanted: &[bool], last_of_minutes: &[bool]) -> ColumnSelection {
         let is_histogram = |metric: &Metric| metric.kind == MetricKind::Histogram;
         let samples = if self.selected.metrics().any(is_histogram) { last_of_minutes } else { wanted };
@@ -121,7 +121,8 @@ impl FamilyMinutes {
         }
     }
 
-    /// Adds a reading from the segment with this first sample. `minute` is when that of its sample began; `None` outside of the hour.
+    /// Adds a reading from the segment with this first sample. `minute` is the start of its sample's minute; `None`
+    /// outside of the hour.
     pub(crate) fn add(&mut self, samples: &Samples, segment: usize, minute: Option<i64>, reading: ColumnReading<'_>) {
         if segment != self.segment {
             self.segment = segment;
@@ -180,7 +181,7 @@ impl FamilyMinutes {
         self.before.insert(reading.key.to_vec(), Before { sample: reading.sample, row, entity, facts, values });
     }
 
-    /// Whether it is a task that has started since the sample before.
+    /// Returns whether this is a task that has started since the previous sample.
     fn has_begun(&self, samples: &Samples, reading: &ColumnReading<'_>) -> bool {
         let start = self.start.and_then(|column| reading.key.get(column));
         let last = reading.sample.checked_sub(1).filter(|last| samples.step(*last, reading.sample).is_some());
@@ -188,7 +189,7 @@ impl FamilyMinutes {
         start.zip(since).is_some_and(|(start, since)| has_begun_since(start, since.clock))
     }
 
-    /// Forgets rows that were not read for long before the segment.
+    /// Forgets rows whose last reading is too long before the segment.
     fn forget(&mut self, samples: &Samples) {
         let clock = |sample: usize| samples.times().get(sample).map_or(0, |time| time.clock);
         let now = clock(self.segment);
@@ -198,7 +199,7 @@ impl FamilyMinutes {
         self.before.retain(|_, before| is_recent(before.sample));
     }
 
-    /// The position of the entity that a row is added up under.
+    /// Returns the position of the entity to which a row is added.
     fn entity(&mut self, facts: &RowFacts, key: &[KeyPart]) -> usize {
         let key = match (&facts.name, self.selected.entities) {
             (_, Entities::Sum) => Vec::new(),
@@ -214,7 +215,7 @@ impl FamilyMinutes {
         })
     }
 
-    /// The rows of its table, and those of each histogram's, without the host.
+    /// Returns the rows of its table, and those of each histogram's table, without the host.
     pub(crate) fn finish(
         mut self,
         samples: &Samples,
@@ -261,7 +262,7 @@ impl FamilyMinutes {
         (rows, buckets)
     }
 
-    /// Leaves out rows whose numbers are in others of the same minute.
+    /// Leaves out rows whose values are included in other rows of the same minute.
     fn leave_out_repeated(&mut self) {
         if self.selected.rows == Rows::All {
             return;
@@ -279,7 +280,7 @@ impl FamilyMinutes {
         self.entities.retain(|entity| !entity.minutes.is_empty());
     }
 
-    /// The entities that have rows in the table: the most active of the hour, and the sum of the others.
+    /// Returns the entities that have rows in the table: the most active of the hour, and the sum of the others.
     fn chosen(self) -> Vec<ChosenEntity> {
         let namespace = self.selected.info.key_columns().position(|(name, _)| name == "ns");
         let is_ours = |key: &[KeyPart]| {
@@ -291,7 +292,7 @@ impl FamilyMinutes {
         let way = (0..self.rank.len()).find(known);
         let activity = |entity: &Entity| way.and_then(|way| entity.activity[way]).unwrap_or(0.0);
         let used = self.entities.iter().enumerate().filter(|(_, entity)| is_one || entity.is_used);
-        // Of equals the one whose name comes first.
+        // If several are equal, the first by name wins.
         let ranked = used.map(|(at, entity)| ((entity.key.clone(), at), is_ours(&entity.key), activity(entity)));
         let (most, with_others) = match self.selected.entities {
             Entities::Most(most) => (most, false),
@@ -330,7 +331,7 @@ impl FamilyMinutes {
     }
 }
 
-/// A row of a minute, without the host.
+/// A row for one minute, without the host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MinuteRow {
     /// Milliseconds since 1970.
@@ -341,18 +342,18 @@ pub(crate) struct MinuteRow {
 struct ChosenEntity {
     key: Vec<KeyPart>,
     minutes: BTreeMap<i64, Minute>,
-    /// Whether it adds up several rows, which may come and go.
+    /// True if it adds up several rows, which may come and go.
     is_sum: bool,
 }
 
-/// How much of a minute a family was observed.
+/// Observed part of a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Observed {
     pub(crate) seconds: f64,
     pub(crate) samples: u32,
 }
 
-/// How much of each minute was observed by these samples.
+/// Returns the observed part of each minute that has any of these samples.
 pub(crate) fn observed(samples: &Samples, minute_of: &[Option<i64>], seen: &[bool]) -> BTreeMap<i64, Observed> {
     let mut all: BTreeMap<i64, Observed> = BTreeMap::new();
     let mut last = None;
@@ -367,7 +368,7 @@ pub(crate) fn observed(samples: &Samples, minute_of: &[Option<i64>], seen: &[boo
     all
 }
 
-/// The values of a reading, and what happened since the one before.
+/// Values of a reading, and their growth since the previous one.
 struct Values<'a> {
     all: &'a [Value],
     grown: &'a [Option<f64>],
@@ -375,7 +376,7 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// How active a row was by a column; `None` if that is not known.
+    /// Returns the activity of a row by a column; `None` if unknown.
     fn activity(&self, column: usize) -> Option<f64> {
         match self.all.get(column)? {
             Value::Counter(now) => {
@@ -391,7 +392,7 @@ impl Values<'_> {
         }
     }
 
-    /// What was added to a histogram.
+    /// Returns the values added to a histogram.
     fn added(&self, column: usize) -> Option<Histogram> {
         match (self.before?.get(column)?, self.all.get(column)?) {
             (Value::Histogram(before), Value::Histogram(now)) => now.since(before),
@@ -454,8 +455,8 @@ impl Sum {
         }
     }
 
-    /// The cell of a column. `samples` is how many the minute has, for a sum of what comes and goes; `is_whole` whether the
-    /// extremes are those of the only row.
+    /// Returns the cell of a column. `samples` is the number of samples of the minute, for a sum of rows that come and
+    /// go; `is_whole` is true if the extremes are those of the only row.
     fn cell(&self, figure: Figure, samples: Option<u32>, is_whole: bool, minute: &Minute) -> Cell {
         match (self, figure) {
             (Self::Growth(grown), Figure::Growth) => {
@@ -487,7 +488,7 @@ impl Minute {
         }
     }
 
-    /// The buckets of a histogram that are not empty.
+    /// Returns the non-empty buckets of a histogram.
     fn buckets(&self, metric: usize) -> BTreeMap<u64, u64> {
         let mut coarse: BTreeMap<u64, u64> = BTreeMap::new();
         if let Some(Sum::Histogram(Some(histogram))) = self.sums.get(metric) {

@@ -1,4 +1,4 @@
-//! The Parquet file of a table.
+//! Parquet file of a table.
 
 use crate::row::{Cell, Row};
 use crate::table::{Column, ColumnKind, Table};
@@ -15,9 +15,10 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// The most rows in a row group. Engines skip groups by the host's name: smaller groups cost more in the footer.
+/// Maximum number of rows in a row group. Engines skip groups by the host's name: smaller groups cost more in the
+/// footer.
 const MOST_ROWS: usize = 1 << 16;
-/// Higher levels take twice the time for 3 %.
+/// Compression level. Higher levels take twice the time for 3 %.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Rows that cannot be written.
@@ -32,10 +33,11 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// The file with these rows, which come sorted by host and time, and this metadata. The same rows make the same bytes.
+/// Returns a file with these rows, which must be sorted by host and time, and this metadata. The same rows give the
+/// same bytes.
 ///
 /// # Errors
-/// A row does not fit the table.
+/// Fails if a row does not fit the table.
 pub fn parquet(table: &Table, rows: &[Row], metadata: &[(&str, String)]) -> Result<Vec<u8>, FileError> {
     let mut writer = TableWriter::new(Vec::new(), table, metadata)?;
     rows.chunks(MOST_ROWS).try_for_each(|rows| writer.write(rows))?;
@@ -49,10 +51,10 @@ pub struct TableWriter<'t, W: Write + Send> {
 }
 
 impl<'t, W: Write + Send> TableWriter<'t, W> {
-    /// Begins a file.
+    /// Starts a file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if it cannot be written.
     pub fn new(sink: W, table: &'t Table, metadata: &[(&str, String)]) -> Result<Self, FileError> {
         let begun = schema(table).and_then(|schema| {
             let properties = Arc::new(properties(table, metadata)?);
@@ -61,10 +63,10 @@ impl<'t, W: Write + Send> TableWriter<'t, W> {
         begun.map(|file| Self { table, file }).map_err(|error| failed(table, &error))
     }
 
-    /// Writes rows as one row group. Those of the whole file come sorted by host and time.
+    /// Writes rows as one row group. The rows of the whole file must be sorted by host and time.
     ///
     /// # Errors
-    /// A row does not fit the table, or it cannot be written.
+    /// Fails if a row does not fit the table, or it cannot be written.
     pub fn write(&mut self, rows: &[Row]) -> Result<(), FileError> {
         let columns = &self.table.columns;
         if let Some(row) = rows.iter().find(|row| row.len() != columns.len()) {
@@ -90,7 +92,7 @@ impl<'t, W: Write + Send> TableWriter<'t, W> {
     /// Completes the file; without this call it is not valid.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if it cannot be written.
     pub fn finish(self) -> Result<W, FileError> {
         self.file.into_inner().map_err(|error| failed(self.table, &error))
     }
@@ -121,10 +123,11 @@ fn column_type(column: &Column) -> ParquetResult<Type> {
     Type::primitive_type_builder(&column.name, physical).with_logical_type(logical).with_repetition(repetition).build()
 }
 
-/// How the columns of a table are encoded and compressed, and what a file says of itself: for writers of Arrow's batches, too.
+/// Returns the encoding and compression of a table's columns, and the file's metadata; also for writers of Arrow
+/// batches.
 ///
 /// # Errors
-/// The compression is not known.
+/// Fails if the compression is not known.
 pub fn properties(table: &Table, metadata: &[(&str, String)]) -> ParquetResult<WriterProperties> {
     let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
     let mut properties = WriterProperties::builder()
@@ -139,7 +142,7 @@ pub fn properties(table: &Table, metadata: &[(&str, String)]) -> ParquetResult<W
             properties = properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
         }
         if column.kind != ColumnKind::Text {
-            // Numbers hardly ever repeat, and a page for a dictionary is as large as an hour of them.
+            // Numbers hardly ever repeat, and the page of a dictionary is as large as an hour of numbers.
             properties = properties.set_column_dictionary_enabled(path.clone(), false);
         }
         if matches!(column.kind, ColumnKind::Timestamp | ColumnKind::Integer) {
@@ -182,7 +185,7 @@ fn write_cells<'c, T: DataType>(
     cells: impl Iterator<Item = &'c Cell>,
     value: impl Fn(&Cell) -> Option<T::T>,
 ) -> ParquetResult<()> {
-    // For each row whether it has a value: Parquet's definition levels.
+    // Whether each row has a value: Parquet's definition levels.
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     for cell in cells {
         let is_null = *cell == Cell::Null;

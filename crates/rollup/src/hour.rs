@@ -1,4 +1,4 @@
-//! An hour of a recording, as rows of all tables that follow from its readings.
+//! Converts an hour of a recording into rows of all tables that are derived from its readings.
 
 use crate::episodes::episodes;
 use crate::family::{FamilyMinutes, MinuteRow, observed};
@@ -14,8 +14,8 @@ use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::value::Value;
 use whyslow_series::Samples;
 
-/// How much of a recording before and after an hour has to be read for it, nanoseconds: steps that begin before it, and judgements,
-/// which come after what they judge.
+/// Time before and after an hour that must be read for it, nanoseconds: for steps that begin before it, and for
+/// judgements, which follow the time that they judge.
 pub const MARGIN_NS: i64 = 90_000_000_000;
 
 const MS: i64 = 1_000_000;
@@ -30,15 +30,15 @@ pub struct TableRows {
     pub rows: Vec<Row>,
 }
 
-/// Makes the rows of an hour.
+/// Creates the rows of an hour.
 pub struct HourRollup {
     hour: Hour,
     samples: Samples,
-    /// The first sample of each segment.
+    /// First sample of each segment.
     segments: Vec<usize>,
-    /// When the minute of each sample began, milliseconds since 1970; `None` outside of the hour.
+    /// Start of each sample's minute, milliseconds since 1970; `None` outside of the hour.
     minute_of: Vec<Option<i64>>,
-    /// Whether each sample is of the hour or before it.
+    /// For each sample whether it is within the hour or before it.
     wanted: Vec<bool>,
     families: Vec<FamilyMinutes>,
     judgements: Judgements,
@@ -46,8 +46,9 @@ pub struct HourRollup {
 }
 
 impl HourRollup {
-    /// Of samples taken at these times, in order of boot and of time since boot: those of the hour, and of [`MARGIN_NS`] before and
-    /// after it. `segments` are the positions of those that begin a segment of the recording.
+    /// Creates a rollup for samples taken at these times, in order of boot and of time since boot: those of the hour,
+    /// and of [`MARGIN_NS`] before and after it. `segments` has the positions of the samples that begin a segment of
+    /// the recording.
     pub fn new(hour: Hour, times: Vec<SampleTime>, segments: Vec<usize>) -> Self {
         let minute = |time: &SampleTime| {
             let ms = time.at.div_euclid(MS);
@@ -70,12 +71,12 @@ impl HourRollup {
         }
     }
 
-    /// Whether any sample is of the hour.
+    /// Returns whether any sample is within the hour.
     pub fn has_samples(&self) -> bool {
         self.minute_of.iter().any(Option::is_some)
     }
 
-    /// What to read.
+    /// Returns the columns to read.
     pub fn selections(&self) -> Vec<ColumnSelection> {
         let times = self.samples.times();
         let wanted = &self.wanted;
@@ -118,7 +119,8 @@ impl HourRollup {
         }
     }
 
-    /// The rows of each table that has any. `host` is its name, `version` that of the program that ships them.
+    /// Returns the rows of each table that has any. `host` is the host's name, `version` that of the program that ships
+    /// them.
     pub fn finish(self, host: &str, version: &str) -> Vec<TableRows> {
         let host = Cell::text(host);
         let longest = (1..self.minute_of.len()).filter_map(|sample| self.samples.step(sample - 1, sample)).max();

@@ -1,4 +1,4 @@
-//! What the recorder's judgements say of the hour: how much was judged, and how much time was lost.
+//! Judgements of the recorder over an hour: how much of it was judged, and how much time was lost.
 
 use std::collections::BTreeMap;
 use whyslow_diagnose::FeltCause;
@@ -8,26 +8,26 @@ use whyslow_model::row::{ColumnReading, ColumnSelection};
 use whyslow_model::value::Value;
 
 const MINUTE_NS: i64 = 60_000_000_000;
-/// The recorder ends a window at the first sample after so many nanoseconds.
+/// Length of a window, nanoseconds: the recorder ends it at the first sample after this time.
 const WINDOW_NS: i64 = 10_000_000_000;
 
-/// A window that the recorder judged.
+/// A window judged by the recorder.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JudgedWindow {
     /// Its start and end, nanoseconds since 1970.
     pub(crate) span: (i64, i64),
-    /// What was felt in it.
+    /// Causes that were noticeable in it.
     pub(crate) felt: Vec<FeltCause>,
 }
 
 impl JudgedWindow {
-    /// The part of it within a span, seconds.
+    /// Returns the part of it within a span, in seconds.
     pub(crate) fn seconds_within(&self, span: (i64, i64)) -> f64 {
         (self.span.1.min(span.1) - self.span.0.max(span.0)).max(0) as f64 / 1e9
     }
 }
 
-/// Collects judgements and findings, which are in the same sample.
+/// Collects judgements and findings; those that belong together are in the same sample.
 #[derive(Default)]
 pub(crate) struct Judgements {
     windows: BTreeMap<usize, (i64, i64)>,
@@ -35,7 +35,7 @@ pub(crate) struct Judgements {
 }
 
 impl Judgements {
-    /// What is read of a recording.
+    /// Returns the columns to read.
     pub(crate) fn selections() -> [ColumnSelection; 2] {
         let all = |family: &'static str, metrics: usize| ColumnSelection {
             family,
@@ -67,8 +67,8 @@ impl Judgements {
         }
     }
 
-    /// The windows within a span, in order. `longest` is the longest step between samples, nanoseconds: a window that is longer than
-    /// that allows is one in which the clock was set.
+    /// Returns the windows within a span, in order. `longest` is the longest step between samples, nanoseconds: a
+    /// window that is longer than that allows is one in which the clock was set.
     pub(crate) fn windows(&self, within: (i64, i64), longest: u64) -> Vec<JudgedWindow> {
         let most = WINDOW_NS.saturating_add_unsigned(longest);
         let is_sound = |span: &(i64, i64)| {
@@ -91,14 +91,14 @@ fn put_all<F: Family>(row: &mut F, values: &[Value]) {
     }
 }
 
-/// How much of a minute was judged, and how much of it was lost, seconds.
+/// Judged part of a minute, and the time lost in it, seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct JudgedMinute {
     pub(crate) judged: f64,
     pub(crate) lost: f64,
 }
 
-/// The minutes of these windows, by when they began, nanoseconds since 1970.
+/// Returns the minutes of these windows, by their start, nanoseconds since 1970.
 pub(crate) fn judged_minutes(windows: &[JudgedWindow]) -> BTreeMap<i64, JudgedMinute> {
     let mut minutes: BTreeMap<i64, JudgedMinute> = BTreeMap::new();
     for window in windows {

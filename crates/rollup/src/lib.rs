@@ -1,7 +1,8 @@
-//! What a host ships to the store of a fleet: an hour of its recording as rows per minute, episodes, and their Parquet files.
+//! Data that a host ships to the store of a fleet: an hour of its recording as rows per minute, episodes, and their
+//! Parquet files.
 //!
-//! [`tables`] describes all tables, [`parquet`] writes one of them, and [`Place`] is where its file is in the store. [`HourRollup`]
-//! makes the rows of an hour from the readings of a recording. No I/O.
+//! [`tables`] describes all tables, [`parquet`] writes one of them, and [`Place`] is the location of its file in the
+//! store. [`HourRollup`] creates the rows of an hour from the readings of a recording. No I/O.
 
 mod episodes;
 mod family;

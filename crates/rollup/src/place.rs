@@ -1,12 +1,12 @@
-//! Where a file is in the store.
+//! Location of a file in the store.
 //!
 //! ```text
 //! v1/incoming/TABLE/day=2026-11-26/hour=16/HOST.parquet    written by the host
 //! v1/compacted/TABLE/day=2026-11-26/hour=16/N.parquet      written by the compactor
 //! ```
 //!
-//! A path is what a store's policy is bound to, so that a place has exactly one path, and a path that is not the one of its place is
-//! none.
+//! A store's access policy applies to paths. So a place has exactly one path, and any other spelling of that path is
+//! not a valid one.
 
 use crate::tables::table;
 use jiff::Timestamp;
@@ -14,19 +14,20 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::fmt;
 
-/// The first part of every path: the version of the tables.
+/// First part of every path: the version of the tables.
 pub const VERSION: &str = "v1";
-/// Below it what hosts write.
+/// Folder below it that hosts write to.
 pub const INCOMING: &str = "incoming";
-/// Below it what the compactor writes.
+/// Folder below it that the compactor writes to.
 pub const COMPACTED: &str = "compacted";
 
 const EXTENSION: &str = ".parquet";
 const HOUR_MS: i64 = 3_600_000;
-/// The longest name of a host, encoded: with the extension, and what a writer appends to a temporary name, it is a valid file name.
+/// Maximum length of a host's encoded name: with the extension and the suffix of temporary files, it is a valid file
+/// name.
 const LONGEST_HOST: usize = 200;
 
-/// An hour, UTC.
+/// An hour in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hour {
     /// Its day.
@@ -36,29 +37,29 @@ pub struct Hour {
 }
 
 impl Hour {
-    /// The hour of a time in milliseconds since 1970; `None` beyond the calendar.
+    /// Returns the hour of a time in milliseconds since 1970; `None` beyond the calendar.
     pub fn of(ms: i64) -> Option<Self> {
         let time = Timestamp::from_millisecond(ms).ok()?.to_zoned(TimeZone::UTC);
         Some(Self { day: time.date(), hour: time.hour() })
     }
 
-    /// When it begins, milliseconds since 1970.
+    /// Returns its start, milliseconds since 1970.
     pub fn start(self) -> i64 {
         let start = self.day.at(self.hour, 0, 0, 0).to_zoned(TimeZone::UTC);
         start.map_or(0, |start| start.timestamp().as_millisecond())
     }
 
-    /// When it ends.
+    /// Returns its end, milliseconds since 1970.
     pub fn end(self) -> i64 {
         self.start() + HOUR_MS
     }
 
-    /// The one after it; `None` at the end of the calendar.
+    /// Returns the next hour; `None` at the end of the calendar.
     pub fn next(self) -> Option<Self> {
         Self::of(self.end())
     }
 
-    /// The hour of a path's `day=` and `hour=`.
+    /// Parses the `day=` and `hour=` of a path.
     pub fn parse(day: &str, hour: &str) -> Option<Self> {
         let is_two_digits = hour.len() == 2 && hour.bytes().all(|byte| byte.is_ascii_digit());
         let hour = hour.parse().ok().filter(|hour| is_two_digits && (0..24).contains(hour))?;
@@ -79,20 +80,20 @@ pub struct Place {
     pub table: String,
     /// The hour of its rows.
     pub hour: Hour,
-    /// Which file.
+    /// The file of that table and hour.
     pub file: File,
 }
 
-/// Whose file it is.
+/// Origin of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum File {
-    /// What a host has of the hour.
+    /// Rows of one host.
     Host(String),
-    /// The hour of all hosts, in its so-manieth generation.
+    /// Rows of all hosts, in this generation.
     Generation(u64),
 }
 
-/// A host's name that cannot be part of a path.
+/// A host name that cannot be part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceError(String);
 
@@ -105,26 +106,26 @@ impl fmt::Display for PlaceError {
 impl std::error::Error for PlaceError {}
 
 impl Place {
-    /// Where a host puts its rows of an hour.
+    /// Returns the place of a host's rows of an hour.
     ///
     /// # Errors
-    /// The name is empty or too long.
+    /// Fails if the name is empty or too long.
     pub fn incoming(table: &str, hour: Hour, host: &str) -> Result<Self, PlaceError> {
         host_in_path(host)?;
         Ok(Self { table: table.into(), hour, file: File::Host(host.into()) })
     }
 
-    /// Where the compactor puts a generation of an hour.
+    /// Returns the place of a compacted generation of an hour.
     pub fn compacted(table: &str, hour: Hour, generation: u64) -> Self {
         Self { table: table.into(), hour, file: File::Generation(generation) }
     }
 
-    /// The folder of an hour's files, without a slash at the end. `area` is [`INCOMING`] or [`COMPACTED`].
+    /// Returns the folder of an hour's files, without a trailing slash. `area` is [`INCOMING`] or [`COMPACTED`].
     pub fn folder(area: &str, table: &str, hour: Hour) -> String {
         format!("{VERSION}/{area}/{table}/day={}/hour={:02}", hour.day, hour.hour)
     }
 
-    /// The path within the store.
+    /// Returns the path within the store.
     pub fn path(&self) -> String {
         let (area, name) = match &self.file {
             File::Host(host) => (INCOMING, encoded(host)),
@@ -133,7 +134,7 @@ impl Place {
         format!("{}/{name}{EXTENSION}", Self::folder(area, &self.table, self.hour))
     }
 
-    /// The place of a path; `None` if it is not the path of one, or its table is not known.
+    /// Returns the place of a path; `None` if the path is not that of a place, or its table is unknown.
     pub fn parse(path: &str) -> Option<Self> {
         let mut parts = path.split('/');
         let mut next = || parts.next();
@@ -153,11 +154,11 @@ impl Place {
             File::Host(host) => Self::incoming(&table, hour, &host).ok()?,
             File::Generation(generation) => Self::compacted(&table, hour, generation),
         };
-        // A name that is encoded otherwise, or a number with zeros before it, would be a second path.
+        // A name that is encoded differently, or a number with leading zeros, would be a second path.
         (place.path() == path).then_some(place)
     }
 
-    /// The host, of a file that one wrote.
+    /// Returns the host, for a file that a host wrote.
     pub fn host(&self) -> Option<&str> {
         match &self.file {
             File::Host(host) => Some(host),
@@ -166,10 +167,10 @@ impl Place {
     }
 }
 
-/// A host's name as one part of a path: it cannot leave its folder, or hide.
+/// Encodes a host's name as one component of a path: it cannot leave its folder, or hide.
 ///
 /// # Errors
-/// It is empty or too long.
+/// Fails if it is empty or too long.
 pub fn host_in_path(host: &str) -> Result<String, PlaceError> {
     if host.is_empty() {
         return Err(PlaceError("the name of the host is empty".into()));
@@ -181,8 +182,7 @@ pub fn host_in_path(host: &str) -> Result<String, PlaceError> {
     Ok(name)
 }
 
-/// A name with everything but `[A-Za-z0-9._-]` percent-encoded, and a dot or underscore at its beginning, which hides a file from
-/// engines.
+/// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot or underscore, which hides a file from engines.
 fn encoded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
@@ -196,7 +196,7 @@ fn encoded(name: &str) -> String {
     out
 }
 
-/// The name; `None` if it is not valid.
+/// Decodes a name; `None` if it is not valid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -5,13 +5,13 @@ use std::sync::Arc;
 /// The cells of a row, in the order of the table's columns.
 pub type Row = Vec<Cell>;
 
-/// The longest text, bytes.
+/// Maximum length of a text, bytes.
 const MOST_TEXT: usize = 4096;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Not known.
+    /// Unknown.
     Null,
     /// Milliseconds since 1970.
     Timestamp(i64),
@@ -19,24 +19,24 @@ pub enum Cell {
     Integer(i64),
     /// A number.
     Double(f64),
-    /// Words. The text is not trusted: whoever draws it escapes it.
+    /// Text. Untrusted: anything that displays it must escape it.
     Text(Arc<str>),
     /// True or false.
     Boolean(bool),
 }
 
 impl Cell {
-    /// Words.
+    /// Creates a text cell.
     pub fn text(text: &str) -> Self {
         Self::Text(text.into())
     }
 
-    /// Words, or null.
+    /// Creates a text cell, or null.
     pub fn words(text: Option<&str>) -> Self {
         text.map_or(Self::Null, Self::text)
     }
 
-    /// The same with words of at most 4 KiB: readers leave longer ones out.
+    /// Shortens text to at most 4 KiB: readers leave longer text out.
     pub fn bounded(self) -> Self {
         match self {
             Self::Text(text) if text.len() > MOST_TEXT => Self::text(&text[..text.floor_char_boundary(MOST_TEXT)]),
@@ -44,12 +44,12 @@ impl Cell {
         }
     }
 
-    /// A number; null if it is not known or not finite.
+    /// Creates a number; null if it is unknown or not finite.
     pub fn number(number: Option<f64>) -> Self {
         number.filter(|number| number.is_finite()).map_or(Self::Null, Self::Double)
     }
 
-    /// A whole number; null if it is not known.
+    /// Creates a whole number; null if it is unknown.
     pub fn count(count: Option<u64>) -> Self {
         count.map_or(Self::Null, |count| Self::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
     }

@@ -5,14 +5,14 @@
 pub struct Table {
     /// Its name, also in paths.
     pub name: String,
-    /// What a row is, in one sentence.
+    /// Meaning of a row, in one sentence.
     pub meaning: String,
     /// Its columns, in the order of the cells of a row; the first are `host` and `at`.
     pub columns: Vec<Column>,
 }
 
 impl Table {
-    /// The position of a column.
+    /// Returns the position of a column.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
@@ -27,7 +27,7 @@ pub struct Column {
     pub kind: ColumnKind,
     /// The unit of its numbers: `ns`, `bytes`, `count`, `ratio`, `s`; empty for everything else.
     pub unit: &'static str,
-    /// One sentence.
+    /// Meaning of the values, in one sentence.
     pub meaning: String,
     /// Whether it may be null.
     pub nullable: bool,
@@ -49,7 +49,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// Its name in SQL.
+    /// Returns its name in SQL.
     pub fn sql(self) -> &'static str {
         match self {
             Self::Timestamp => "TIMESTAMP",

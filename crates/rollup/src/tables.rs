@@ -1,4 +1,4 @@
-//! All tables of the store, version 1: columns may be added, never changed.
+//! All tables of the store, version 1: columns may be added, but existing ones do not change.
 
 use crate::table::{Column, ColumnKind, Table};
 use std::sync::LazyLock;
@@ -6,21 +6,21 @@ use whyslow_exporters::{Entities, SelectedFamily, Selection};
 use whyslow_model::catalogue::{MetricKind, Unit};
 use whyslow_model::key::KeyPartKind;
 
-/// The column with the host's name.
+/// Name of the column with the host's name.
 pub const HOST: &str = "host";
-/// The column with the time of a row.
+/// Name of the column with the time of a row.
 pub const AT: &str = "at";
 
-/// Beside what the exporters export by default: histograms, which they export by bucket.
+/// Histograms that are shipped in addition to the exporters' default metrics; exporters export them by bucket.
 const HISTOGRAMS: [&str; 1] = ["request.device_time"];
-/// Of how many entities of a family histograms are kept: the most active ones.
+/// Number of entities per family with histograms: the most active ones.
 const MOST_HISTOGRAMS: usize = 8;
 
-/// The families whose minutes are shipped, in the order of [`tables`].
+/// Returns the families whose minutes are shipped, in the order of [`tables`].
 pub(crate) fn selected() -> &'static [SelectedFamily] {
     static SELECTED: LazyLock<Vec<SelectedFamily>> = LazyLock::new(|| {
         let words: Vec<String> = [Selection::DEFAULT].iter().chain(&HISTOGRAMS).map(|&word| word.to_owned()).collect();
-        // The words are those above, which a test selects.
+        // These are the words above; a test selects them.
         let selection = Selection::of(&words, None, Selection::MOST_SERIES).ok();
         let mut families = selection.map(Selection::into_families).unwrap_or_default();
         for family in &mut families {
@@ -33,7 +33,7 @@ pub(crate) fn selected() -> &'static [SelectedFamily] {
     &SELECTED
 }
 
-/// All tables, the same at every call.
+/// Returns all tables, the same at every call.
 pub fn tables() -> &'static [Table] {
     static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
         let mut tables = vec![minute()];
@@ -47,12 +47,12 @@ pub fn tables() -> &'static [Table] {
     &TABLES
 }
 
-/// The table with this name.
+/// Returns the table with this name.
 pub fn table(name: &str) -> Option<&'static Table> {
     tables().iter().find(|table| table.name == name)
 }
 
-/// The name of the table with a histogram's buckets.
+/// Returns the name of the table with a histogram's buckets.
 pub(crate) fn histogram_table(family: &str, metric: &str) -> String {
     format!("{family}_{metric}")
 }
@@ -81,7 +81,7 @@ fn boolean(name: &str, meaning: &str) -> Column {
     column(name, ColumnKind::Boolean, "", meaning)
 }
 
-/// A table with these columns after the two that all have.
+/// Creates a table with these columns after the two that all tables have.
 fn with(name: &str, meaning: &str, at: &str, columns: impl IntoIterator<Item = Column>) -> Table {
     let host = Column { nullable: false, ..text(HOST, "the host") };
     let at = Column { nullable: false, ..timestamp(AT, at) };
@@ -158,7 +158,7 @@ fn change() -> Table {
     )
 }
 
-/// The columns of a family's key.
+/// Returns the columns of a family's key.
 fn keys(family: &SelectedFamily) -> Vec<Column> {
     match (family.named_by, family.entities) {
         (_, Entities::Sum) => Vec::new(),
@@ -177,7 +177,7 @@ fn keys(family: &SelectedFamily) -> Vec<Column> {
     }
 }
 
-/// The table of a family's minutes; none if all of its metrics are histograms.
+/// Returns the table of a family's minutes; `None` if all of its metrics are histograms.
 fn of_family(family: &SelectedFamily) -> Option<Table> {
     let mut columns = vec![double("seconds", "s", SECONDS)];
     columns.extend(keys(family));
@@ -195,24 +195,24 @@ fn of_family(family: &SelectedFamily) -> Option<Table> {
     (!is_empty).then(|| with(family.info.name, &meaning, OF_MINUTE, columns))
 }
 
-/// What of a metric's readings in a minute a column has.
+/// Figure of a metric's readings in a minute that a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
-    /// By how much a counter grew.
+    /// Growth of a counter.
     Growth,
-    /// The mean of a level.
+    /// Mean of a level.
     Mean,
-    /// The least reading of it.
+    /// Smallest reading of a level.
     Least,
-    /// The greatest.
+    /// Largest reading of a level.
     Greatest,
-    /// The last words.
+    /// Last text.
     Last,
 }
 
-/// The columns of a family's metrics, each with the metric's position among those selected.
+/// Returns the columns of a family's metrics, each with the metric's position among the selected ones.
 pub(crate) fn figures(family: &SelectedFamily) -> Vec<(usize, Figure, Column)> {
-    // A level and its limit may be `files` and `files_max`: the greatest reading has no column then.
+    // A level and its limit may be `files` and `files_max`: then there is no column for the largest reading.
     let is_free = |name: &str| family.metrics().all(|metric| metric.name != name);
     let mut all = Vec::new();
     for (at, metric) in family.metrics().enumerate() {
@@ -239,7 +239,7 @@ pub(crate) fn figures(family: &SelectedFamily) -> Vec<(usize, Figure, Column)> {
     all
 }
 
-/// The tables of a family's histograms.
+/// Returns the tables of a family's histograms.
 fn histograms(family: &SelectedFamily) -> impl Iterator<Item = Table> {
     let all = family.metrics().filter(|metric| metric.kind == MetricKind::Histogram);
     all.map(|metric| {
@@ -293,7 +293,7 @@ mod tests {
             assert!(is_word(&table.name) && seen.insert(&table.name), "{}", table.name);
             let columns: BTreeSet<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
             assert_eq!(columns.len(), table.columns.len(), "{}", table.name);
-            // The names of the partitions.
+            // Names of the partition columns.
             assert!(columns.iter().all(|name| is_word(name) && *name != "day" && *name != "hour"), "{}", table.name);
             assert_eq!([&table.columns[0].name, &table.columns[1].name], [HOST, AT]);
         }

@@ -10,10 +10,10 @@ use whyslow_model::value::{Counter, Gauge, State};
 
 const HOUR: Hour = Hour { day: date(2026, 11, 26), hour: 16 };
 const SECOND: i64 = 1_000_000_000;
-/// The time since boot at the beginning of the hour, seconds.
+/// Time since boot at the beginning of the hour, seconds.
 const UP: i64 = 5000;
 
-/// A sample so many seconds after the beginning of the hour.
+/// Creates a sample this many seconds after the beginning of the hour.
 fn sample(second: i64) -> Snapshot {
     Snapshot {
         wall_ns: HOUR.start() * MS + second * SECOND,
@@ -70,12 +70,12 @@ impl EachFamily for Feed<'_> {
     }
 }
 
-/// The rows of samples of one boot.
+/// Returns the rows of samples of one boot.
 fn rolled_up(samples: Vec<Snapshot>) -> BTreeMap<&'static str, Vec<Row>> {
     rolled_up_of_boots(samples.into_iter().map(|sample| (0, sample)).collect())
 }
 
-/// The same, each with the number of its boot.
+/// Returns the rows of samples, each with the number of its boot.
 fn rolled_up_of_boots(samples: Vec<(usize, Snapshot)>) -> BTreeMap<&'static str, Vec<Row>> {
     let time =
         |(boot, sample): &(usize, Snapshot)| SampleTime { at: sample.wall_ns, clock: sample.boot_ns, boot: *boot };
@@ -88,7 +88,7 @@ fn rolled_up_of_boots(samples: Vec<(usize, Snapshot)>) -> BTreeMap<&'static str,
     rows.collect()
 }
 
-/// The cells of some columns in each row of a table, with the number of the minute.
+/// Returns the cells of some columns in each row of a table, with the number of the minute.
 fn cells(rows: &BTreeMap<&'static str, Vec<Row>>, name: &str, columns: &[&str]) -> Vec<(i64, Vec<Cell>)> {
     let table = table(name).unwrap();
     let of = |row: &Row| {
@@ -108,7 +108,7 @@ fn double(number: f64) -> Cell {
     Cell::Double(number)
 }
 
-/// Every ten seconds from ten seconds before the hour.
+/// Returns the seconds from ten before the hour, in steps of ten.
 fn ticks(until: i64) -> impl Iterator<Item = i64> {
     (-1..=until / 10).map(|tick| tick * 10)
 }
@@ -120,7 +120,7 @@ fn counters_grow_and_levels_have_a_mean_and_extremes() {
         let values =
             [("reads", count(1000 + 2 * t)), ("in_flight", level((t / 10 + 1) as f64)), ("identity", words("1"))];
         sample.block.disk.push(row::<Disk>("sda".into(), &values));
-        // A partition, whose requests are among those of the disk.
+        // A partition, whose requests are included in those of the disk.
         sample.block.disk.push(row::<Disk>("sda1".into(), &[("reads", count(1000 + t))]));
         sample
     });
@@ -160,9 +160,9 @@ fn what_wraps_is_reset_or_replaced_is_counted_as_in_a_window() {
     });
     let rows = rolled_up(samples.collect());
     let expected = [
-        // 200 + (100 + 200) + 100 ms; 20 + 4 reads, as the third reading began anew.
+        // 200 + (100 + 200) + 100 ms; 20 + 4 reads, as the third reading was after a reset.
         (0, vec![Cell::text("sda"), integer(24), integer(600_000_000), double(30.0)]),
-        // Of the step in which it became another disk nothing is known.
+        // Nothing is known about the step in which it became another disk.
         (0, vec![Cell::text("sdb"), integer(24), integer(300_000_000), double(20.0)]),
     ];
     assert_eq!(cells(&rows, "disk", &["device", "reads", "read_time", "seconds"]), expected);
@@ -194,7 +194,7 @@ fn gaps_and_reboots_are_not_observed() {
 fn a_clock_that_is_set_back_doubles_a_minute_and_nothing_else() {
     let samples = (0..12).map(|tick| {
         let mut sample = sample(tick * 10);
-        // After a minute the clock is set back by one.
+        // After a minute the clock is set back by one minute.
         if tick >= 6 {
             sample.wall_ns -= 60 * SECOND;
         }
@@ -202,7 +202,7 @@ fn a_clock_that_is_set_back_doubles_a_minute_and_nothing_else() {
         sample
     });
     let rows = rolled_up(samples.collect());
-    // Eleven steps of ten seconds, whatever the clock says.
+    // Eleven steps of ten seconds, regardless of the wall clock.
     assert_eq!(cells(&rows, "system", &["seconds", "context_switches"]), [(0, vec![double(110.0), integer(1100)])]);
     assert_eq!(cells(&rows, "minute", &["seconds", "samples"]), [(0, vec![double(110.0), integer(12)])]);
 }
@@ -224,7 +224,7 @@ fn processes_are_added_up_by_name() {
             sample.task.process.push(row::<Process>(task(pid, start), &values));
         };
         add(10, 1, "postgres", 1000 + t, 100.0, false);
-        // Started within the hour: all that it used it used then.
+        // Started within the hour: all of its CPU time was used in it.
         if t >= 30 {
             add(11, UP + 25, "postgres", 3 + (t - 30), 50.0, false);
         }
@@ -242,7 +242,7 @@ fn processes_are_added_up_by_name() {
         // As active as b, which is among the others: the first by name is chosen.
         (0, vec![Cell::text("a"), integer(6), double(20.0), double(20.0), double(20.0)]),
         (0, vec![Cell::text("kernel threads"), integer(1200), double(0.0), Cell::Null, Cell::Null]),
-        // 60 + 3 + 20; half of the time 150 bytes and half of it 100.
+        // 60 + 3 + 20; 150 bytes for one half of the time and 100 for the other.
         (0, vec![Cell::text("postgres"), integer(83), double(125.0), Cell::Null, Cell::Null]),
         (0, vec![Cell::text("other"), integer(6), double(27.0), Cell::Null, Cell::Null]),
     ];
@@ -294,7 +294,7 @@ fn distributions_are_buckets_that_can_be_added_up() {
     let samples = ticks(60).map(|t| {
         let mut sample = sample(t);
         let key = OperationKey { device: "sda".into(), operation: "flush".into() };
-        // Before the hour two values; in the first minute 1000, 1040 and 2000 are added, in the second 70.
+        // Two values before the hour; 1000, 1040 and 2000 are added in the first minute, 70 in the second.
         let values: &[u64] = match t {
             ..0 => &[1000, 5],
             0..60 => &[1000, 5, 1000, 1040, 2000],
@@ -334,10 +334,10 @@ fn judgements_are_lost_time_and_episodes() {
     judged(5, (40, 50), &[("disk.saturated", 0.5), ("cpu.saturated", 0.25)]);
     judged(7, (55, 65), &[("disk.saturated", 0.9)]);
     judged(9, (70, 80), &[]);
-    // Its clock was set within it.
+    // The clock was set within this window.
     judged(10, (90, 120), &[("disk.saturated", 1.0)]);
     let rows = rolled_up(samples);
-    // 10 x 0.5 and 5 x 0.9 s; then 5 x 0.9 s of 15 that were judged.
+    // 10 x 0.5 and 5 x 0.9 s; then 5 x 0.9 s of the 15 s that were judged.
     let minutes = cells(&rows, "minute", &["judged_s", "lost_s"]);
     assert_eq!(minutes[0], (0, vec![double(15.0), double(9.5)]));
     assert_eq!(minutes[1], (1, vec![double(15.0), double(4.5)]));
