@@ -1,4 +1,4 @@
-//! Compiles the BPF programs in bpf/*.bpf.c with clang, an object each, into OUT_DIR.
+//! Compiles each BPF program in bpf/*.bpf.c with clang into an object in OUT_DIR.
 
 use std::env;
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
-/// Names under which Debian installs clang, the newest plain one first. `BPF_CLANG` names another.
+/// Names under which Debian installs clang, the newest unversioned one first. `BPF_CLANG` overrides them.
 const CLANGS: [&str; 5] = ["clang", "clang-19", "clang-16", "clang-15", "clang-14"];
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     }
 }
 
-/// The C files, one a concern.
+/// Lists the C files, one per concern.
 fn programs() -> Vec<PathBuf> {
     let folder = fs::read_dir("bpf").unwrap_or_else(|e| fail(&format!("crates/sense/bpf: {e}")));
     let mut files: Vec<PathBuf> = folder
@@ -31,7 +31,7 @@ fn programs() -> Vec<PathBuf> {
     files
 }
 
-/// The compiler, and the strip that came with it.
+/// The compiler, and the strip program of the same version.
 struct Clang {
     clang: String,
     strip: String,
@@ -62,14 +62,14 @@ fn runs(program: &str) -> bool {
 
 fn compile(tools: &Clang, source: &Path, object: &Path) {
     let flags = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror"];
-    // Helpers and constants of kernel.h that one program does not use.
+    // A program may not use all helpers and constants of kernel.h.
     let lenient = ["-Wno-unused-variable", "-Wno-unused-const-variable", "-Wno-unused-function"];
-    // Reproducible, wherever the tree is.
+    // Reproducible, independent of the tree's location.
     let reproducible = ["-ffile-prefix-map=./=", "-fdebug-compilation-dir=."];
     let target = [OsStr::new("-c"), source.as_os_str(), OsStr::new("-o"), object.as_os_str()];
     let all = flags.into_iter().chain(lenient).chain(reproducible).map(OsStr::new).chain(target);
     run(Command::new(&tools.clang).args(all));
-    // Of what -g adds only the type information (.BTF, .BTF.ext) is needed.
+    // Of the output of -g, only the type information (.BTF, .BTF.ext) is needed.
     run(Command::new(&tools.strip).arg("-g").arg(object));
 }
 

@@ -1,5 +1,5 @@
-//! Every metric has a reader: each is read from a captured machine that has one of everything, from this machine under load, or from
-//! structures as the kernel could fill them. And no content of a file makes any source panic.
+//! Every metric has a reader: each is read from a captured machine that has one of everything, from this machine under load, or
+//! from structures as the kernel could fill them. No content of a file makes any source panic.
 
 use crate::cgroup::live_tests::TestGroup;
 use crate::net::conntrack;
@@ -28,7 +28,7 @@ const STATUS: &str = "var/lib/dpkg/status";
 
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
-/// Families and metrics that only the output of other tools has.
+/// Families and metrics that appear only in the output of other tools.
 const CAPTURES_ONLY: [&str; 39] = [
     "array.battery",
     "array.cache",
@@ -74,7 +74,7 @@ const CAPTURES_ONLY: [&str; 39] = [
 /// Families that the recorder writes.
 const OF_RECORDINGS: [&str; 3] = ["finding", "judgement", "sample"];
 
-/// What only network cards have, depending on the driver (ethtool(8)): the test machine may have none.
+/// Metrics that only network cards have, depending on the driver (ethtool(8)): the test machine may have none.
 const OF_NETWORK_CARDS: [&str; 17] = [
     "driver_counter.count",
     "link.bus",
@@ -95,14 +95,14 @@ const OF_NETWORK_CARDS: [&str; 17] = [
     "link.speed",
 ];
 
-/// What only root sees of devices that the kernel here may not have: the device mapper's, bridges, VLANs, bonds.
+/// Metrics that only root can read, of devices that this kernel may not support: device mapper, bridges, VLANs, bonds.
 const OF_SOME_KERNELS: [&str; 8] =
     ["link.bond_mode", "link.master", "link.vlan", "mapped.chunk", "mapped.stripes", "mapped.target", "path", "volume"];
 
-/// What only guests have whose balloon driver reports it.
+/// Metrics of guests whose balloon driver reports them.
 const OF_BALLOON_DRIVERS: [&str; 2] = ["guest_memory.swapped_in", "guest_memory.usable"];
 
-/// The metrics that any row had a value of.
+/// The metrics for which some row had a value.
 #[derive(Default)]
 struct Produced(BTreeSet<String>);
 
@@ -128,7 +128,7 @@ impl Produced {
         snapshot.each_family(self);
     }
 
-    /// The metrics of the catalogue that are missing, apart from those without a reader here.
+    /// Lists the metrics of the catalogue that are missing, apart from those that have no reader here.
     fn missing(&self) -> Vec<String> {
         let metrics = families()
             .into_iter()
@@ -163,7 +163,7 @@ fn every_metric_has_a_reader() {
     tree.write("proc/7/status", "Name:\tdb\nVmSize:\t8 kB\nCpus_allowed_list:\t2\n");
     let mut captured = Sampler::new(tree.root());
     assert!(captured.ask(INVENTORY));
-    // This machine may have one NUMA node only.
+    // This machine may have only one NUMA node.
     assert!(captured.ask("proc/numa_maps"));
     tree.write("sys/devices/system/node/node1/cpulist", "2-3\n");
     tree.write(
@@ -176,11 +176,11 @@ fn every_metric_has_a_reader() {
     let port = "Slave Interface: eth1\nMII Status: up\nSpeed: 1000 Mbps\nDuplex: full\nLink Failure Count: 1\nAggregator ID: 1\n";
     tree.write("proc/net/bonding/bond0", &format!("{bond}\n{port}"));
     produced.add(captured.sample());
-    // What a thread waits for is read once it has run.
+    // The wait reason of a thread is read once it has run.
     tree.write("proc/7/task/8/schedstat", "200 40 8\n");
     tree.write(STATUS, "Package: bash\nStatus: install ok installed\nVersion: 5.2\n");
     produced.add(captured.sample());
-    // Structures whose every byte is 1.
+    // Structures in which every byte is 1.
     let mut ones = task::read_records(&[1; 1024]);
     ones.net.connection.push(tcp_info(&[1; 248]));
     ones.net.namespace_conntrack.extend(conntrack::of_namespace(&tree.root(), &"shop".into()));
@@ -189,7 +189,7 @@ fn every_metric_has_a_reader() {
     let mut live = Sampler::new(Root::live());
     let on_demand: Vec<_> = live.sources().map(|source| source.name).collect();
     assert!(on_demand.into_iter().all(|source| live.ask(source)));
-    // Not everything shows in every sample.
+    // Not everything appears in every sample.
     for _ in 0..20 {
         load.run();
         produced.add(live.sample());
@@ -202,23 +202,23 @@ fn every_metric_has_a_reader() {
     assert_eq!(CAPTURES_ONLY.iter().filter(|name| unexpected(name)).collect::<Vec<_>>(), Vec::<&&str>::new());
 }
 
-/// Something to see for every source.
+/// Activity for every source to observe.
 struct Load {
     netns: NetnsPair,
     disk: LoopDevice,
     _full: FullTmpfs,
     listener: TcpListener,
     receiver: UdpSocket,
-    /// A connection whose data nobody reads, and one that nobody accepts, with its listening socket.
+    /// A connection whose data is never read, and one that is never accepted, with its listening socket.
     _idle: (TcpStream, TcpStream, TcpStream, TcpListener),
     /// Connections that take up most local ports.
     _many: Vec<TcpStream>,
-    /// A control group that has written to a disk, where there is version 1.
+    /// A control group that has written to a disk, if cgroup version 1 is mounted.
     _writing: Option<(TestGroup, tempfile::NamedTempFile)>,
 }
 
 impl Load {
-    /// `None`, with the test skipped, if that is not possible here.
+    /// Returns `None` and skips the test if that is not possible here.
     fn new() -> Option<Self> {
         if !reclaim_a_group() {
             return None;
@@ -244,7 +244,7 @@ impl Load {
         let writing = TestGroup::new("blkio", &whyslow_testing::name("writing")).map(|mut group| {
             let file = whyslow_testing::file_in("/var/tmp");
             let (path, limit) = (file.path().display(), group.directory.join("blkio.throttle.write_bps_device"));
-            // Until some group has a limit on a disk, the kernel does not count what groups do there.
+            // Until some group has a limit on a disk, the kernel does not count the groups' I/O on it.
             let counted = format!("echo $(stat -c %Hd:%Ld {path}) 1000000000 >{}", limit.display());
             let writes = format!("while :; do dd if=/dev/zero of={path} bs=4k count=1 oflag=direct; sleep 0.2; done");
             group.run(&format!("{counted}; {writes}"));
@@ -267,7 +267,7 @@ impl Load {
         log.write_all(b"<6>whyslow tests its readers\n").unwrap();
     }
 
-    /// A connection that stays until the next sample, one that ends, and datagrams that nobody receives.
+    /// Opens a connection that stays until the next sample and one that ends, and sends datagrams that are never received.
     fn use_network(&self) {
         let to = self.listener.local_addr().unwrap();
         let mut client = within(&self.netns.a, || TcpStream::connect(to).unwrap());
@@ -292,7 +292,7 @@ impl Load {
     }
 }
 
-/// Threads that write one file wait for its lock in the kernel.
+/// Has several threads write one file, so that they wait for its lock in the kernel.
 fn write_one_file() {
     let file = tempfile::tempfile().unwrap();
     thread::scope(|scope| {
@@ -302,7 +302,7 @@ fn write_one_file() {
     });
 }
 
-/// Two threads, one of which waits for a lock that the other holds.
+/// Has one thread wait for a lock that another holds.
 fn wait_for_one_lock() {
     let lock = Mutex::new(());
     thread::scope(|scope| {
@@ -318,7 +318,7 @@ fn wait_for_one_lock() {
     });
 }
 
-/// A full file system, and a file open on it.
+/// A full file system and a file open on it.
 struct FullTmpfs {
     folder: tempfile::TempDir,
     _file: File,
@@ -368,7 +368,7 @@ impl Change {
     }
 }
 
-/// Any files may be truncated, partly overwritten, full of huge numbers, or hold anything.
+/// Files may be truncated, partly overwritten, full of huge numbers, or contain anything.
 #[test]
 fn no_content_of_files_makes_a_source_panic() {
     let tree = CapturedTree::of_text(MACHINE);

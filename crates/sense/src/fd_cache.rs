@@ -1,9 +1,9 @@
-//! Keeps files that are read at every sample open: opening and closing a file under /proc or /sys costs five times what
-//! reading it does.
+//! Keeps files that are read at every sample open: opening and closing a file under /proc or /sys costs five times as much as
+//! reading it.
 //!
 //! An open file outlives what it describes: once the device or cgroup is gone, reading fails and the path is opened again.
 //! An open file keeps no cgroup alive, but it does keep a network namespace alive, so only files of the observer's own
-//! namespace are kept.
+//! namespace are cached.
 
 use crate::os;
 use std::cell::RefCell;
@@ -22,12 +22,12 @@ const MAX_FILES: usize = 2048;
 /// Files unused for this long are closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const SETTING_TTL: Duration = Duration::from_secs(10);
-/// Most files fit into this many bytes. The kernel returns at most a page of most files per read, but formats all of
-/// /proc/vmstat again for each read of it.
+/// Most files fit into this many bytes. Most files return at most a page per read, but the kernel formats the whole of
+/// /proc/vmstat again for each read.
 const INITIAL_SIZE: usize = 16 * 1024;
 /// A read shorter than this, with room for more, has reached the end of the file. seq_file (fs/seq_file.c) fills a buffer of at
 /// least a page with whole records and stops early only if the next one does not fit. A record of /proc/self/mountstats can be
-/// longer than the rest of a page: that file is read by [`Root::text_of_long_records`](crate::Root) instead.
+/// longer than the rest of a page, so [`Root::text_of_long_records`](crate::Root) reads that file instead.
 const SHORT_READ: usize = 1024;
 
 thread_local! {
@@ -69,8 +69,8 @@ impl CachedFile {
         Ok((bytes, Self { file, last_length }))
     }
 
-    /// Offers a buffer little larger than last time's content: for a file under /proc/sys the kernel allocates and clears as
-    /// much memory as the reader offers (fs/proc/proc_sysctl.c), which evicts the caches of all that follows.
+    /// Offers a buffer slightly larger than the previous content: for a file under /proc/sys the kernel allocates and clears as
+    /// much memory as the reader offers (fs/proc/proc_sysctl.c), which evicts everything else from the CPU caches.
     fn read(&self) -> io::Result<Vec<u8>> {
         let bytes = read_into(&self.file, self.last_length.load(Ordering::Relaxed) + SHORT_READ + 1)?;
         self.last_length.store(bytes.len(), Ordering::Relaxed);
@@ -79,10 +79,10 @@ impl CachedFile {
 }
 
 impl FdCache {
-    /// The current content of the file `name`, which is at `path`.
+    /// Returns the current content of the file `name` at `path`.
     pub(crate) fn read(&self, name: &str, path: impl FnOnce() -> PathBuf) -> io::Result<Vec<u8>> {
         let cached = self.lock().file(name);
-        // Read without the lock: a file that hangs must not hold up the others.
+        // Read without the lock, so that a file that hangs does not block the others.
         if let Some(file) = cached {
             match file.read() {
                 Ok(bytes) => return Ok(bytes),
@@ -94,7 +94,7 @@ impl FdCache {
         Ok(bytes)
     }
 
-    /// A setting, which `read` reads once in ten seconds.
+    /// Returns a setting; calls `read` at most once in ten seconds.
     pub(crate) fn setting(&self, name: &str, read: impl FnOnce() -> Option<String>) -> Option<Name> {
         if let Some((at, value)) = self.lock().settings.get(name)
             && at.elapsed() < SETTING_TTL
@@ -118,7 +118,7 @@ impl CacheState {
         Some(entry.file.clone())
     }
 
-    /// Uses at most half of the files this process may open.
+    /// Caches a file. The cache uses at most half of the files this process may open.
     fn insert(&mut self, name: &str, file: CachedFile) {
         let now = Instant::now();
         if self.last_sweep.is_none_or(|at| now - at > IDLE_TIMEOUT) {
@@ -173,7 +173,7 @@ mod tests {
         let folder = whyslow_testing::folder();
         let path = folder.path().join("level");
         let cache = FdCache::default();
-        // Longer than the buffer, by much and by little, and shorter again.
+        // Much longer than the buffer, slightly longer, and shorter again.
         let (long, longer) = ("x".repeat(3 * INITIAL_SIZE), "y".repeat(2 * SHORT_READ));
         for text in ["12\n", longer.as_str(), "12\n", long.as_str(), ""] {
             fs::write(&path, text).unwrap();

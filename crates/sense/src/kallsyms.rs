@@ -2,22 +2,22 @@
 
 use crate::root::Root;
 
-/// These mark the end of the kernel's text (arch/x86/kernel/vmlinux.lds.S): what follows without a name of its own, such as a BPF
-/// program, does not belong to them.
+/// Symbols that mark the end of the kernel's text (arch/x86/kernel/vmlinux.lds.S). Code behind them without a symbol of its own,
+/// such as a BPF program, must not be attributed to them.
 const TEXT_ENDS: [&str; 2] = ["_etext", "_einittext"];
 
 /// Names and modules of the kernel's functions.
 pub(crate) type KernelSymbols = KernelFunctions<(String, Option<String>)>;
 
-/// Something about each of the kernel's functions.
+/// A value for each of the kernel's functions, by address.
 #[derive(Debug)]
 pub(crate) struct KernelFunctions<T> {
-    /// By address; `None` where the kernel's text ends.
+    /// Sorted by address; `None` where the kernel's text ends.
     functions: Vec<(u64, Option<T>)>,
 }
 
 impl KernelSymbols {
-    /// The kernel's symbols; none where they are hidden. To read them takes tens of milliseconds.
+    /// Reads the kernel's symbols, which takes tens of milliseconds. Empty if the kernel hides them.
     pub(crate) fn read(root: &Root) -> Self {
         let text = root.maybe("proc/kallsyms").unwrap_or_default();
         Self::parse(&text, |name, module| (name.to_owned(), module.map(str::to_owned)))
@@ -25,13 +25,13 @@ impl KernelSymbols {
 }
 
 impl<T> KernelFunctions<T> {
-    /// What `about` makes of the name and module (`bpf` for BPF programs) of each function, in lines of
-    /// `ffffffff81000000 T name [module]`. Addresses that the kernel hides are zero and left out.
+    /// Parses lines of `ffffffff81000000 T name [module]` and calls `about` with the name and module (`bpf` for BPF programs) of
+    /// each function. Skips addresses that the kernel hides (zero).
     pub(crate) fn parse(text: &str, about: impl Fn(&str, Option<&str>) -> T) -> Self {
         let function = |line: &str| {
             let mut fields = line.split_ascii_whitespace();
             let address = u64::from_str_radix(fields.next()?, 16).ok().filter(|&address| address != 0)?;
-            // Text symbols, global, local and weak.
+            // Text symbols: global, local and weak.
             fields.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))?;
             let name = fields.next()?;
             let module = fields.next().map(|module| module.trim_matches(['[', ']']));
@@ -42,7 +42,7 @@ impl<T> KernelFunctions<T> {
         Self { functions }
     }
 
-    /// Something else about each function.
+    /// Converts the value of each function.
     pub(crate) fn map<U>(&self, about: impl Fn(&T) -> U) -> KernelFunctions<U> {
         let functions = self.functions.iter().map(|(address, known)| (*address, known.as_ref().map(&about)));
         KernelFunctions { functions: functions.collect() }
@@ -52,7 +52,7 @@ impl<T> KernelFunctions<T> {
         self.functions.is_empty()
     }
 
-    /// The last function that begins at or before an address.
+    /// Finds the last function that begins at or before an address.
     pub(crate) fn find(&self, address: u64) -> Option<&T> {
         let after = self.functions.partition_point(|(start, _)| *start <= address);
         self.functions.get(after.checked_sub(1)?)?.1.as_ref()

@@ -26,12 +26,12 @@ mod task;
 #[cfg(test)]
 mod testing;
 
-/// Netlink requests, for code that sets what is read here.
+/// Netlink requests, for code that changes the settings that this crate reads.
 pub mod netlink {
     pub use crate::net::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 }
 
-/// Mounts, and where block devices keep their data, for code that must not touch what is in use.
+/// Mounts and the lower devices of block devices, for code that must not touch what is in use.
 pub mod storage {
     pub use crate::block::mapped_parts::{LowerRange, MappedData, MappedPart, mapped_parts};
     pub use crate::block::mountinfo::{MountInfo, holder, read as mounts};

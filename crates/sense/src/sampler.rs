@@ -1,11 +1,12 @@
-//! Reads every source and merges what they read into a Snapshot.
+//! Reads every source and merges the results into a Snapshot.
 //!
-//! A thread that lives as long as one sample reads the sources in turn. If one hangs (a driver
-//! that does not answer), its thread is abandoned and another reads the rest; for as long as the abandoned thread holds the
-//! source, the source is reported as hung and not read. No thread exists between samples.
+//! One thread per sample reads the sources in turn. If a source hangs (a driver that does not answer), the sampler abandons the
+//! thread and another one reads the rest. While the abandoned thread holds the source, the source is reported as hung and not
+//! read. No thread exists between samples.
 //!
 //! A recorder, which samples for days, reads in its own thread instead ([`Sampler::sample_here`]) under a
-//! [supervisor](crate::supervisor): starting a thread for each sample and waiting for it costs two wake-ups and a tenth of a millisecond.
+//! [supervisor](crate::supervisor): starting a thread for each sample and waiting for it costs two wake-ups and a tenth of a
+//! millisecond.
 
 use crate::bpf::KernelBtf;
 use crate::source::{Schedule, SourceInfo};
@@ -18,9 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
-/// A source that takes longer counts as hung.
+/// A source that takes longer than this counts as hung.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often sources of [`Schedule::Slow`] are read.
+/// Interval at which sources of [`Schedule::Slow`] are read.
 const SLOW: Duration = Duration::from_secs(60);
 
 /// The sources that describe how storage and network are stacked.
@@ -44,7 +45,7 @@ const OF_STACKS: [&str; 17] = [
     "sys/fs",
 ];
 
-/// All sources of a machine.
+/// Reads all sources of a machine.
 pub struct Sampler {
     root: Root,
     slots: Vec<SourceSlot>,
@@ -62,12 +63,13 @@ impl Clone for Sampler {
 }
 
 impl Sampler {
-    /// Every source, prepared, which takes a tenth of a second or two if BPF is used.
+    /// Creates a sampler of every source and prepares them, which takes a tenth of a second or two if BPF is used.
     pub fn new(root: Root) -> Self {
         Self::with_sources(root, all_sources().collect()).prepared()
     }
 
-    /// One source, also one of [`Schedule::OnDemand`], prepared: for a benchmark of what it costs. `None` if none has this name.
+    /// Creates a sampler of one source and prepares it, to benchmark its cost; the source may be [`Schedule::OnDemand`]. Returns
+    /// `None` if no source has this name.
     pub fn of_source(root: Root, name: &str) -> Option<Self> {
         let source = all_sources().find(|source| source.info().name == name)?;
         let mut sampler = Self::with_sources(root, vec![source]);
@@ -82,13 +84,13 @@ impl Sampler {
         Self { btf: None, ..self }
     }
 
-    /// CPUs, memory and storage, without BPF: for a benchmark whose load a full sample would disturb.
+    /// Creates a sampler of CPUs, memory and storage without BPF, for a benchmark whose load a full sample would disturb.
     pub fn of_storage(root: Root) -> Self {
         let subsystems = [crate::processor::sources(), crate::memory::sources(), crate::block::sources()];
         Self::with_sources(root.without_bpf(), subsystems.into_iter().flatten().collect())
     }
 
-    /// How storage and network are stacked: inventory and settings, without BPF.
+    /// Creates a sampler of the storage and network stacks: inventory and settings, without BPF.
     pub fn of_stacks(root: Root) -> Self {
         let subsystems = [
             crate::processor::sources(),
@@ -102,36 +104,37 @@ impl Sampler {
         Self::with_sources(root.without_bpf(), sources.collect())
     }
 
-    /// CPUs only, without BPF: for a benchmark that samples while its load runs.
+    /// Creates a sampler of CPUs only, without BPF, for a benchmark that samples while its load runs.
     pub fn of_processors(root: Root) -> Self {
         Self::with_sources(root.without_bpf(), crate::processor::sources())
     }
 
-    /// These sources. Those that are read once in a while come last: the others are then read as long after the time of a sample in each,
-    /// so that their counters grow by what belongs to the time between two samples.
+    /// Creates a sampler of these sources. The slow ones are read last, so that the others are read at the same offset in every
+    /// sample and their counters grow by what happened between two samples.
     pub fn with_sources(root: Root, mut sources: Vec<Box<dyn Source>>) -> Self {
         let btf = KernelBtf::of(&root).ok();
         sources.sort_by_key(|source| source.info().schedule == Schedule::Slow);
         Self { root, slots: sources.into_iter().map(SourceSlot::new).collect(), patience: PATIENCE, slow: SLOW, btf }
     }
 
-    /// Sets how long to wait for one source before it counts as hung; three seconds unless set.
+    /// Sets how long to wait for one source before it counts as hung; the default is three seconds.
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Sets how often sources of [`Schedule::Slow`] are read; once a minute unless set.
+    /// Sets how often sources of [`Schedule::Slow`] are read; the default is once a minute.
     pub fn slow(self, slow: Duration) -> Self {
         Self { slow, ..self }
     }
 
-    /// Enables a source of [`Schedule::OnDemand`] or [`Schedule::Recorded`] from the next sample on. False if no source has this name.
+    /// Enables a source of [`Schedule::OnDemand`] or [`Schedule::Recorded`] from the next sample on. Returns false if no source
+    /// has this name.
     pub fn ask(&mut self, source: &str) -> bool {
         let slot = self.slots.iter_mut().find(|slot| slot.info.name == source);
         slot.map(|slot| slot.enabled = true).is_some()
     }
 
-    /// The sources in the order in which they are read.
+    /// Lists the sources in the order in which they are read.
     pub fn sources(&self) -> impl Iterator<Item = SourceInfo> {
         self.slots.iter().map(|slot| slot.info)
     }
@@ -141,8 +144,8 @@ impl Sampler {
         self.sample_at(os::wall_ns(), os::boot_ns())
     }
 
-    /// Reads every source that is due in the calling thread, which a source that hangs blocks. Calls `goes_on` before each source, and
-    /// returns `None` if that returns false: the sample is no longer needed.
+    /// Reads every source that is due in the calling thread; a source that hangs blocks it. Calls `goes_on` before each source,
+    /// and returns `None` if that returns false because the sample is no longer needed.
     pub fn sample_here(&mut self, goes_on: impl Fn() -> bool) -> Option<Snapshot> {
         let mut snapshot = Snapshot { wall_ns: os::wall_ns(), boot_ns: os::boot_ns(), ..Snapshot::default() };
         let mut meter = CostMeter::start();
@@ -161,7 +164,7 @@ impl Sampler {
         Some(snapshot)
     }
 
-    /// Like [`sample`](Self::sample) with the times given, for captured trees: nanoseconds since 1970 and since boot.
+    /// Like [`sample`](Self::sample), for captured trees: takes the times in nanoseconds since 1970 and since boot.
     pub fn sample_at(&mut self, wall_ns: i64, boot_ns: u64) -> Snapshot {
         let mut snapshot = Snapshot { wall_ns, boot_ns, ..Snapshot::default() };
         let mut due = Vec::with_capacity(self.slots.len());
@@ -207,7 +210,7 @@ fn all_sources() -> impl Iterator<Item = Box<dyn Source>> {
     subsystems.into_iter().flatten()
 }
 
-/// Reads a captured tree once, by the clock in it; without a time ([`Snapshot::boot_ns`] is 0) if it has no /proc/uptime.
+/// Reads a captured tree once, at the time in its /proc/uptime; without that file, [`Snapshot::boot_ns`] is 0.
 pub fn read_captured(path: &Path) -> Snapshot {
     let root = Root::captured(path);
     let uptime = root.word("proc/uptime");
@@ -215,7 +218,7 @@ pub fn read_captured(path: &Path) -> Snapshot {
     Sampler::new(root).sample_at(0, (seconds.unwrap_or(0.0) * 1e9) as u64)
 }
 
-/// A source, locked by the thread that reads it.
+/// A source and the lock that its reading thread holds.
 struct SharedSource {
     source: Mutex<Box<dyn Source>>,
     started: Mutex<Option<Instant>>,
@@ -230,7 +233,7 @@ impl SharedSource {
         matches!(self.source.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// How long ago the last reading began.
+    /// Returns the time since the last read began.
     fn age(&self) -> Option<Duration> {
         lock(&self.started).map(|started| started.elapsed())
     }
@@ -257,7 +260,8 @@ impl SourceSlot {
         Self { info, source, enabled: !matches!(info.schedule, Schedule::OnDemand | Schedule::Recorded), hangs: false }
     }
 
-    /// A source that hung and has returned is due at once: what it read meanwhile is lost.
+    /// Returns whether the source is due. A source that hung and has returned is due at once, because the result of that read was
+    /// lost.
     fn status(&mut self, slow: Duration) -> SlotStatus {
         // A sampler that took over from a stuck thread has not seen the source hang.
         if self.source.is_being_read() {
@@ -292,10 +296,10 @@ fn report(info: SourceInfo, outcome: ReadOutcome, cpu_ns: u64, wall_ns: u64) -> 
     }
 }
 
-/// Reads the sources in turn in a thread of their own.
+/// Reads the sources in turn in a separate thread.
 ///
-/// If no thread can be started (a limit on processes, which may be what is to be found) it reads before it returns: a possible hang
-/// is better than no data.
+/// If no thread can be started (for example at a process limit, which may be the problem to diagnose), it reads before it
+/// returns: a possible hang is better than no data.
 fn start_reading(root: Root, sources: Vec<Arc<SharedSource>>) -> Arc<Collector> {
     let collector = Arc::new(Collector::new());
     let run = {
@@ -319,8 +323,8 @@ fn start_reading(root: Root, sources: Vec<Arc<SharedSource>>) -> Arc<Collector> 
     collector
 }
 
-/// Collects what the reading thread read. Wakes the sampler once, when all is read: waking it for each source would cost more
-/// than most sources do.
+/// Collects the results of the reading thread. It wakes the sampler once, when all sources are read: a wake-up per source would
+/// cost more than reading most sources.
 struct Collector {
     state: Mutex<Collected>,
     finished: Condvar,
@@ -329,7 +333,7 @@ struct Collector {
 struct Collected {
     parts: Snapshot,
     count: usize,
-    /// When the last part was added, or the reading began.
+    /// Time when the last part was added, or when the reading began.
     last: Instant,
     finished: bool,
     abandoned: bool,
@@ -342,7 +346,7 @@ impl Collector {
         Self { state: Mutex::new(state), finished: Condvar::new() }
     }
 
-    /// False if the sampler no longer waits.
+    /// Adds a part. Returns false if the sampler no longer waits.
     fn add(&self, part: Snapshot) -> bool {
         let mut state = lock(&self.state);
         if !state.abandoned {
@@ -395,7 +399,7 @@ impl CostMeter {
         Self { at: Instant::now(), cpu_ns: os::process_cpu_ns() }
     }
 
-    /// CPU time and wall time since the last lap, nanoseconds.
+    /// Returns CPU time and wall time since the last lap, nanoseconds.
     fn lap(&mut self) -> (u64, u64) {
         let before = std::mem::replace(self, Self::start());
         (self.cpu_ns.saturating_sub(before.cpu_ns), os::nanoseconds(self.at.duration_since(before.at)))

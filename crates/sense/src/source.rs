@@ -1,51 +1,51 @@
-//! What every source has in common.
+//! The interface that every source implements.
 
 use crate::root::Root;
 use crate::source_error::SourceError;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
 
-/// How often a source is read.
+/// Rule that decides when a source is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Counters and levels: at every sample.
+    /// At every sample: counters and levels.
     EverySample,
-    /// Settings and inventory, which hardly change: at the first sample, then once a minute.
+    /// At the first sample, then once a minute: settings and inventory, which hardly change.
     Slow,
-    /// Too expensive to be always on: at every sample after [`Sampler::ask`](crate::Sampler::ask).
+    /// At every sample after [`Sampler::ask`](crate::Sampler::ask): too expensive to be always on.
     OnDemand,
-    /// For those that keep what they see: at every sample after [`Sampler::ask`](crate::Sampler::ask).
+    /// At every sample after [`Sampler::ask`](crate::Sampler::ask): for recorders, which keep the rows.
     Recorded,
 }
 
-/// What a source is, as the documentation lists it.
+/// Description of a source for the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
     /// The kernel source it reads, such as `proc/stat`.
     pub name: &'static str,
-    /// What it reports, in the words a blind spot uses: `CPU time by mode`.
+    /// The information it reports, in the words that a blind spot uses: `CPU time by mode`.
     pub description: &'static str,
-    /// How often it is read.
+    /// When it is read.
     pub schedule: Schedule,
 }
 
 impl SourceInfo {
-    /// A source that is read at every sample.
+    /// Describes a source that is read at every sample.
     pub const fn new(name: &'static str, description: &'static str) -> Self {
         Self { name, description, schedule: Schedule::EverySample }
     }
 
-    /// The same source, read once a minute.
+    /// Reads the source once a minute instead.
     pub const fn slow(self) -> Self {
         Self { schedule: Schedule::Slow, ..self }
     }
 
-    /// The same source, read for recordings only.
+    /// Reads the source only for recordings instead.
     pub const fn recorded(self) -> Self {
         Self { schedule: Schedule::Recorded, ..self }
     }
 
-    /// The same source, read on demand only.
+    /// Reads the source only on demand instead.
     pub const fn on_demand(self) -> Self {
         Self { schedule: Schedule::OnDemand, ..self }
     }
@@ -53,21 +53,21 @@ impl SourceInfo {
 
 /// One kernel source.
 pub trait Source: Send {
-    /// The description of the source.
+    /// Returns the description of the source.
     fn info(&self) -> SourceInfo;
 
     /// Does slow setup, such as loading BPF programs, ahead of the first sample, so that the sources of that sample are read
-    /// as close together as those of later ones. [`read`](Self::read) reports what failed.
+    /// as close together as those of later ones. [`read`](Self::read) reports failures.
     fn prepare(&mut self, _: &Root) {}
 
     /// Reads into `out`, in which the tables of this source are empty.
     ///
     /// # Errors
-    /// What could not be read, and why. Rows written before the error are kept.
+    /// Fails if the source, or a part of it, cannot be read. Rows written before the error are kept.
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError>;
 }
 
-/// A source that keeps nothing from sample to sample.
+/// A source that keeps no state between samples.
 struct Stateless {
     info: SourceInfo,
     read: fn(&Root, &mut Snapshot) -> Result<(), SourceError>,
@@ -90,7 +90,7 @@ pub(crate) fn stateless(
     Box::new(Stateless { info, read })
 }
 
-/// A source of things that hardly ever come or go, such as CPUs or disks, and are listed once in ten seconds.
+/// A source that lists things such as CPUs or disks, which rarely appear or disappear. It lists them again every ten seconds.
 struct Listed<T> {
     info: SourceInfo,
     list: fn(&Root) -> Vec<T>,
@@ -120,7 +120,7 @@ pub(crate) fn listed<T: Send + 'static>(
     Box::new(Listed { info, list, listed: None, read })
 }
 
-/// A source that first loads something, such as a BPF object. It tries that once: what prevents loading does not go away by itself.
+/// A source that must load something first, such as a BPF object. It tries once: a failure to load does not go away by itself.
 struct Loaded<T, L, R> {
     info: SourceInfo,
     load: L,

@@ -1,17 +1,17 @@
-//! Why a source could not be read.
+//! Errors of sources.
 
 use whyslow_model::snapshot::ReadOutcome;
 
-/// Why a source, or a part of it, could not be read.
+/// Reason why a source, or a part of it, could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceError {
-    /// This kernel or machine does not have it.
+    /// This kernel or machine does not have the source.
     Absent(String),
-    /// We may not read it.
+    /// The observer may not read the source.
     NotPermitted {
-        /// What was refused.
+        /// The access that was refused.
         why: String,
-        /// What would allow it.
+        /// The action that would allow it.
         remedy: String,
     },
     /// Reading failed, or the content was malformed.
@@ -19,7 +19,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// Sorts an error of reading `/path` by its errno.
+    /// Classifies an error of reading `/path` by its errno.
     pub fn from_io(path: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         match error.kind() {
@@ -34,14 +34,14 @@ impl SourceError {
         }
     }
 
-    /// The reason, without a remedy.
+    /// Returns the reason, without a remedy.
     pub fn why(&self) -> &str {
         match self {
             Self::Absent(why) | Self::Failed(why) | Self::NotPermitted { why, .. } => why,
         }
     }
 
-    /// A line of `/path` that does not follow the kernel's documentation.
+    /// Reports a line of `/path` that does not follow the kernel's documentation.
     pub fn malformed(path: &str, line: &str) -> Self {
         Self::Failed(format!("/{path}: unexpected content {line:?}"))
     }

@@ -1,8 +1,8 @@
 //! Runs a job in a thread for days, and continues it in another thread if that one hangs.
 //!
-//! A thread that hangs in the kernel cannot be cancelled. It is abandoned, and learns that it was replaced if it ever returns.
-//! The supervisor sleeps while all is well: the worker arms a timer (timerfd_create(2)) when it starts to work and disarms it
-//! when it goes to sleep, and only a timer that expires wakes the supervisor.
+//! A thread that hangs in the kernel cannot be cancelled. The supervisor abandons it; if the thread ever returns, its next
+//! heartbeat reports that it was replaced. The supervisor sleeps while all is well: the worker arms a timer (timerfd_create(2))
+//! when it starts to work and disarms it when it goes to sleep, and only a timer that expires wakes the supervisor.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How a worker thread shows that it is alive.
+/// Handle with which a worker thread shows that it is alive.
 pub struct Heartbeat {
     supervisor: Arc<Supervisor>,
     /// The number of this worker.
@@ -26,17 +26,17 @@ struct Supervisor {
 struct WorkerState {
     /// The number of the current worker.
     worker: u64,
-    /// Its last heartbeat; `None` while it sleeps.
+    /// Time of its last heartbeat; `None` while it sleeps.
     beat: Option<Instant>,
     finished: bool,
 }
 
-/// Why supervision ended.
+/// Reason why supervision ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The job returned.
     Finished,
-    /// It was stopped. A worker may still be busy; its next heartbeat tells it.
+    /// `stop` became readable. A worker may still be busy; its next heartbeat returns false.
     Stopped,
 }
 
@@ -44,7 +44,7 @@ pub enum Ending {
 /// returns or `stop` is readable.
 ///
 /// # Errors
-/// The timer or the first thread cannot be created.
+/// Fails if the timer or the first thread cannot be created.
 pub fn run_supervised(
     timeout: Duration,
     stop: BorrowedFd<'_>,
@@ -125,7 +125,7 @@ impl Heartbeat {
         true
     }
 
-    /// Sleeps, without being supervised. Returns false as [`beat`](Self::beat) does.
+    /// Sleeps unsupervised until `due`. Returns false if the thread was replaced, as [`beat`](Self::beat) does.
     pub fn sleep_until(&self, due: Instant) -> bool {
         {
             let mut state = self.supervisor.lock();
@@ -162,7 +162,7 @@ impl Timer {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Lets it expire once, after this time.
+    /// Arms the timer to expire once, after this time.
     fn arm(&self, after: Duration) {
         let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec {
@@ -179,7 +179,7 @@ impl Timer {
         self.arm(Duration::ZERO);
     }
 
-    /// Waits until it has expired; returns true if `stop` is readable.
+    /// Waits until the timer has expired; returns true if `stop` is readable.
     fn expires_before(&self, stop: BorrowedFd<'_>) -> io::Result<bool> {
         let readable = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut files = [readable(stop.as_raw_fd()), readable(self.0.as_raw_fd())];
@@ -251,7 +251,7 @@ mod tests {
             .unwrap();
             reported.recv().unwrap()
         };
-        // A machine that stalls for longer than the timeout has the thread replaced even so.
+        // The thread is replaced even if the whole machine stalls for longer than the timeout.
         assert!((0..20).any(|_| finished_by() == 0), "replaced each time");
     }
 

@@ -1,4 +1,4 @@
-//! Shared by the tests of this crate. A test that cannot run here calls [`skip`] and returns.
+//! Helpers shared by the tests of this crate. A test that cannot run here calls [`skip`] and returns.
 
 #[path = "../../../tests/skip/mod.rs"]
 mod skip;
@@ -36,7 +36,7 @@ pub(crate) fn has_bpf() -> bool {
     }
 }
 
-/// A source of the live machine whose BPF programs are attached; `None`, with the test skipped, if BPF cannot be used here.
+/// Attaches the BPF programs of a source of the live machine. Returns `None` and skips the test if BPF cannot be used here.
 pub(crate) fn attached(mut source: Box<dyn Source>) -> Option<Box<dyn Source>> {
     has_bpf().then(|| {
         read(&mut *source);
@@ -69,7 +69,7 @@ pub(crate) fn read(source: &mut dyn Source) -> Snapshot {
     out
 }
 
-/// Where a text is truncated, and what overwrites it where.
+/// Positions at which a text is truncated and overwritten, and the text that overwrites it.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage(prop::sample::Index, prop::sample::Index, String);
 
@@ -116,7 +116,7 @@ pub(crate) fn never_panics_on_bytes(sample: &[u8], parse: impl Fn(&[u8])) {
     assert_eq!(outcome, Ok(()));
 }
 
-/// Has a process reclaim the page cache of its control group; false, with the test skipped, if that is not possible here.
+/// Has a process reclaim the page cache of its control group. Returns false and skips the test if that is not possible here.
 pub(crate) fn reclaim_a_group() -> bool {
     let hierarchies =
         [("/sys/fs/cgroup", "memory.reclaim", "64K"), ("/sys/fs/cgroup/memory", "memory.force_empty", "0")];
@@ -133,7 +133,7 @@ pub(crate) fn reclaim_a_group() -> bool {
     let script = format!(
         "echo $$ > {directory}/cgroup.procs; head -c 1000000 /dev/zero > {cached}; sync; echo {value} > {directory}/{file}"
     );
-    // It fails if not everything can be reclaimed.
+    // The write fails if not everything can be reclaimed.
     Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status().unwrap();
     true
 }
@@ -146,7 +146,7 @@ impl MemoryGroup {
         (is_root() && fs::create_dir(directory).is_ok()).then(|| Self(directory.to_owned()))
     }
 
-    /// A group of the hierarchy that limits memory; `None`, with the test skipped, if there can be none here.
+    /// Creates a group in the hierarchy that limits memory. Returns `None` and skips the test if that is not possible here.
     pub(crate) fn create(name: &str) -> Option<Self> {
         let name = whyslow_testing::name(name);
         let mut hierarchies = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().map(Path::new);
@@ -177,7 +177,7 @@ impl Drop for MemoryGroup {
 pub(crate) struct CapturedTree(TempDir);
 
 impl CapturedTree {
-    /// A tree of these files: path relative to the root, and content.
+    /// Creates a tree of these files, given as path relative to the root and content.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let tree = Self(whyslow_testing::folder());
         for (path, text) in files {
@@ -186,7 +186,7 @@ impl CapturedTree {
         tree
     }
 
-    /// A tree as tests/fixtures/machine.txt describes it.
+    /// Creates a tree from a text in the format of tests/fixtures/machine.txt.
     pub(crate) fn of_text(text: &str) -> Self {
         let tree = Self::of(&Self::files_in(text).collect::<Vec<_>>());
         let links = text.split("\n-> ").skip(1).filter_map(|link| link.split_once('\n'));
@@ -194,7 +194,7 @@ impl CapturedTree {
         tree
     }
 
-    /// The files of such a text: path and content.
+    /// Splits a text in this format into files: path and content.
     pub(crate) fn files_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
         let files = text.split("\n== ").skip(1).filter_map(|file| file.split_once('\n'));
         files.map(|(path, rest)| (path, rest.split("\n-> ").next().unwrap()))
@@ -204,7 +204,7 @@ impl CapturedTree {
         fs::write(self.with_parents(path), text).unwrap();
     }
 
-    /// Makes a symbolic link, in place of an older one; its target need not exist.
+    /// Creates a symbolic link, replacing an older one; its target need not exist.
     pub(crate) fn link(&self, path: &str, to: &str) {
         let path = self.with_parents(path);
         let _ = fs::remove_file(&path);
@@ -224,7 +224,7 @@ impl CapturedTree {
         Root::captured(self.path())
     }
 
-    /// What `source` reads from it.
+    /// Reads `source` from the tree.
     pub(crate) fn read(&self, source: &mut dyn Source) -> (Result<(), SourceError>, Snapshot) {
         let mut out = Snapshot::default();
         let outcome = source.read(&self.root(), &mut out);
@@ -273,7 +273,7 @@ impl Drop for Reaped {
     }
 }
 
-/// The ID of the calling thread.
+/// Returns the ID of the calling thread.
 pub(crate) fn own_tid() -> u32 {
     // SAFETY: gettid(2) takes nothing and always succeeds.
     unsafe { libc::gettid() }.cast_unsigned()
@@ -295,7 +295,7 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// `None` if there are no loop devices or they may not be set up.
+    /// Returns `None` if there are no loop devices or the test may not set one up.
     pub(crate) fn new(directory: &str, size: u64) -> Option<Self> {
         if !is_root() {
             return None;
@@ -315,7 +315,7 @@ impl LoopDevice {
         self.node.trim_start_matches("/dev/")
     }
 
-    /// Bypasses the page cache, so that each call is a request.
+    /// Opens the device with O_DIRECT, so that each call is a request.
     pub(crate) fn open_direct(&self) -> File {
         use std::os::unix::fs::OpenOptionsExt;
         fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&self.node).unwrap()
@@ -335,7 +335,7 @@ pub(crate) struct NetnsPair {
 }
 
 impl NetnsPair {
-    /// `None`, with the test skipped, if not root.
+    /// Returns `None` and skips the test if not root.
     pub(crate) fn new() -> Option<Self> {
         if !is_root() {
             return None;
@@ -378,12 +378,12 @@ pub(crate) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) 
 
 static CROWD: RwLock<()> = RwLock::new(());
 
-/// For the test that starts thousands of threads, which overflow the maps of BPF programs that follow threads.
+/// Takes the lock for the test that starts thousands of threads, which overflow the maps of BPF programs that follow threads.
 pub(crate) fn crowd() -> RwLockWriteGuard<'static, ()> {
     CROWD.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For the tests that such a crowd would disturb.
+/// Takes the lock for the tests that such a crowd would disturb.
 pub(crate) fn no_crowd() -> RwLockReadGuard<'static, ()> {
     CROWD.read().unwrap_or_else(PoisonError::into_inner)
 }

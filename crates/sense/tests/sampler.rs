@@ -1,4 +1,4 @@
-//! The sampler: whatever one source does, the others are read.
+//! Tests of the sampler: whatever one source does, the others are read.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -7,7 +7,7 @@ use whyslow_model::catalogue::Cpu;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 use whyslow_sense::{Root, Sampler, Source, SourceError, SourceInfo};
 
-/// A source that adds a row and then does what the test says.
+/// A source that adds a row and then calls a closure of the test.
 struct TestSource<F> {
     info: SourceInfo,
     act: F,
@@ -28,7 +28,7 @@ fn source(name: &'static str, act: impl FnMut() -> Result<(), SourceError> + Sen
     Box::new(TestSource { info: SourceInfo::new(name, "nothing"), act })
 }
 
-/// A source that hangs in each reading until it is released.
+/// Creates a source that hangs in each reading until it is released.
 fn hanging(name: &'static str) -> (Box<dyn Source>, Sender<()>) {
     let (release, released): (_, Receiver<()>) = channel();
     let source = source(name, move || {
@@ -38,7 +38,7 @@ fn hanging(name: &'static str) -> (Box<dyn Source>, Sender<()>) {
     (source, release)
 }
 
-/// A sampler that a busy machine does not have give up on a source.
+/// Creates a sampler that does not give up on a source on a busy machine.
 fn sampler(sources: Vec<Box<dyn Source>>) -> Sampler {
     Sampler::with_sources(Root::captured("/nonexistent"), sources).patience(Duration::from_secs(60))
 }
@@ -90,14 +90,14 @@ fn a_hanging_source_is_left_behind_and_read_again_once_it_returns() {
     assert_eq!(report(&snapshot, "last").outcome, ReadOutcome::Read);
     assert_eq!(snapshot.sources.len(), 4);
 
-    // They are not waited for again, or this would not end.
+    // The sampler does not wait for the sources again, or this would not end.
     let mut sampler = sampler.patience(Duration::from_secs(86_400));
     let snapshot = sampler.sample();
     assert!(matches!(report(&snapshot, "first").outcome, ReadOutcome::Hung(_)));
     assert!(report(&snapshot, "first").wall_ns >= 500_000_000);
     assert_eq!(report(&snapshot, "last").outcome, ReadOutcome::Read);
 
-    // Releases the reading in which it hung, and the next ones.
+    // Releases the reading that hung, and the next ones.
     (0..3000).for_each(|_| release_first.send(()).unwrap());
     let start = Instant::now();
     let snapshot = loop {
@@ -148,7 +148,7 @@ fn a_slow_source_is_read_at_the_first_sample_and_then_at_its_interval() {
     assert_eq!(names(&sampler.sample()), ["reads", "slow"]);
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn own_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call is given a timespec to fill.

@@ -1,9 +1,9 @@
-//! What a disk is attached to: its adapter, by the path of its device in sysfs (Documentation/ABI/testing/sysfs-bus-pci,
+//! The adapter of a disk, found by the path of its device in sysfs (Documentation/ABI/testing/sysfs-bus-pci,
 //! sysfs-class-scsi_host, sysfs-class-nvme).
 
 use crate::Root;
 
-/// How the names of devices on the path begin, a number following, and the transport they show.
+/// Prefixes of numbered device names on the path, and the transport that each implies.
 const TRANSPORTS: [(&str, &str); 8] = [
     ("ata", "ata"),
     ("usb", "usb"),
@@ -23,15 +23,15 @@ pub(super) struct Adapter {
     pub(super) name: Option<String>,
     pub(super) driver: Option<String>,
     pub(super) transport: Option<String>,
-    /// Commands at once.
+    /// Maximum number of commands in flight.
     pub(super) depth: Option<u64>,
-    /// What the link to the disk carries, with its encoding; bits per second.
+    /// Bit rate of the link to the disk, including its encoding; bits per second.
     pub(super) link_speed: Option<u64>,
     pub(super) numa_node: Option<u64>,
 }
 
 impl Adapter {
-    /// Of the disk in this folder of sysfs. A device that the kernel makes up itself (dm, md, loop, zram) has none.
+    /// Finds the adapter of the disk in this sysfs folder. Virtual devices (dm, md, loop, zram) have none.
     pub(super) fn of(root: &Root, folder: &str) -> Self {
         let path = root.word(&format!("{folder}/dev")).and_then(|number| root.link(&format!("sys/dev/block/{number}")));
         let Some(path) = path else { return Self::default() };
@@ -73,7 +73,7 @@ impl Adapter {
         }
     }
 
-    /// Of an NVMe disk. If several controllers lead to it, the bus is that of the first.
+    /// Describes the adapter of an NVMe disk. If several controllers lead to the disk, the bus is that of the first.
     fn of_nvme(root: &Root, controllers: &[String]) -> Self {
         let word = |name: &String, file: &str| root.word(&format!("sys/class/nvme/{name}/{file}"));
         let address = controllers.iter().find_map(|name| word(name, "address"));
@@ -87,8 +87,8 @@ impl Adapter {
     }
 }
 
-/// The controllers of an NVMe disk: the one on its path; with multipath in the driver, whose disks belong to a subsystem, those of
-/// the subsystem (drivers/nvme/host/multipath.c).
+/// Lists the controllers of an NVMe disk: the one on its path or, with native multipath, whose disks belong to a subsystem, those
+/// of the subsystem (drivers/nvme/host/multipath.c).
 fn nvme_controllers(root: &Root, folder: &str, path: &[&str]) -> Vec<String> {
     let on_path: Vec<String> =
         path.iter().rev().skip(1).filter(|part| is_numbered(part, "nvme")).map(|part| (*part).to_owned()).collect();
@@ -100,8 +100,8 @@ fn nvme_controllers(root: &Root, folder: &str, path: &[&str]) -> Vec<String> {
     entries
 }
 
-/// The negotiated speed of the link on this path, by its transport class (Documentation/ABI/testing/sysfs-ata, drivers/scsi/scsi_transport_sas.c,
-/// scsi_transport_fc.c; sysfs-bus-usb).
+/// Reads the negotiated speed of the link on this path, by its transport class (Documentation/ABI/testing/sysfs-ata,
+/// drivers/scsi/scsi_transport_sas.c, scsi_transport_fc.c; sysfs-bus-usb).
 fn link_speed(root: &Root, parts: &[&str]) -> Option<u64> {
     let named = |prefix: &str| parts.iter().position(|part| is_numbered(part, prefix));
     if let Some(at) = named("ata") {
@@ -109,7 +109,7 @@ fn link_speed(root: &Root, parts: &[&str]) -> Option<u64> {
         return bits(&root.word(&format!("sys/class/ata_link/link{link}/sata_spd"))?);
     }
     if let Some(at) = named("end_device-") {
-        // Of a wide port one of its lanes.
+        // The fastest lane of a wide port.
         let port = format!("sys/class/sas_port/{}/device", parts.get(at.checked_sub(1)?)?);
         let phys = root.list(&port).into_iter().filter(|entry| is_numbered(entry, "phy-"));
         return phys.filter_map(|phy| bits(&root.word(&format!("sys/class/sas_phy/{phy}/negotiated_linkrate"))?)).max();
@@ -118,14 +118,14 @@ fn link_speed(root: &Root, parts: &[&str]) -> Option<u64> {
         let host = parts[named("host")?];
         return bits(&root.word(&format!("sys/class/fc_host/{host}/speed"))?);
     }
-    // `usb2/2-1/2-1.4/2-1.4:1.0`: the last that is a device and no interface.
+    // `usb2/2-1/2-1.4/2-1.4:1.0`: the last part that names a device rather than an interface.
     let is_usb = |part: &&&str| part.contains('-') && !part.contains(':') && is_numbered(&part.replace('.', "-"), "");
     let device = parts.iter().rfind(is_usb).filter(|_| named("usb").is_some())?;
     let megabits: f64 = root.word(&format!("sys/bus/usb/devices/{device}/speed"))?.parse().ok()?;
     Some((megabits * 1e6) as u64)
 }
 
-/// `6.0 Gbps`, `12.0 Gbit`, `16 Gbit`; `None` for `Unknown` or `<unknown>`.
+/// Parses `6.0 Gbps`, `12.0 Gbit`, `16 Gbit`. Returns `None` for `Unknown` or `<unknown>`.
 fn bits(text: &str) -> Option<u64> {
     let (number, unit) = text.split_once(' ')?;
     let gigabits: f64 = number.parse().ok().filter(|gigabits| *gigabits > 0.0 && unit.starts_with("Gb"))?;
@@ -136,14 +136,14 @@ fn driver(root: &Root, device: &str) -> Option<String> {
     root.link(&format!("{device}/driver"))?.rsplit('/').next().map(str::to_owned)
 }
 
-/// Whether a name is the prefix and then a number, or several joined by `:` and `-` (`rport-0:0-1`).
+/// Whether a name is the prefix followed by a number, or by several numbers joined by `:` and `-` (`rport-0:0-1`).
 fn is_numbered(name: &str, prefix: &str) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || b == b':' || b == b'-';
     name.strip_prefix(prefix)
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.bytes().all(digit))
 }
 
-/// `0000:00:1f.2`: domain, bus, device and function, in hexadecimal.
+/// Whether the text is a PCI address, `0000:00:1f.2`: domain, bus, device and function, in hexadecimal.
 pub(super) fn is_pci_address(text: &str) -> bool {
     let lengths: Vec<usize> = text.split([':', '.']).map(str::len).collect();
     let are_hex = text.bytes().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'));
@@ -229,7 +229,7 @@ mod tests {
     fn a_virtio_disk_is_driven_by_virtio_not_by_pci() {
         let found = adapter(
             "../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda",
-            // No node: -1.
+            // -1: no NUMA node.
             &[("sys/bus/pci/devices/0000:00:02.0/numa_node", "-1\n")],
             &[
                 ("sys/bus/virtio/devices/virtio1/driver", "../../../bus/virtio/drivers/virtio_blk"),

@@ -5,34 +5,34 @@ use crate::Root;
 /// Bytes per sector, the kernel's unit whatever the device's own block size.
 pub(crate) const SECTOR: u64 = 512;
 
-/// The whole disks, by their names in sysfs.
+/// Lists the whole disks by their names in sysfs.
 pub(crate) fn disks(root: &Root) -> Vec<String> {
     root.list("sys/block")
 }
 
-/// The partitions of a disk, by their names in sysfs.
+/// Lists the partitions of a disk by their names in sysfs.
 pub(crate) fn partitions(root: &Root, disk: &str) -> Vec<String> {
     let mut names = root.list(&format!("sys/block/{disk}"));
     names.retain(|n| n.starts_with(disk) && root.at(format!("sys/block/{disk}/{n}/partition")).exists());
     names
 }
 
-/// The kernel's name of a sysfs entry: sysfs writes `!` for `/` (`cciss!c0d0`).
+/// Converts a sysfs entry to the kernel's name: sysfs writes `!` for `/` (`cciss!c0d0`).
 pub(crate) fn kernel_name(entry: &str) -> String {
     entry.replace('!', "/")
 }
 
-/// The name in sysfs of a device.
+/// Converts the kernel's name of a device to its sysfs entry.
 pub(crate) fn entry(kernel_name: &str) -> String {
     kernel_name.replace('/', "!")
 }
 
-/// The kernel's name of the device with this `major:minor`.
+/// Returns the kernel's name of the device with this `major:minor`.
 pub(crate) fn by_number(root: &Root, number: &str) -> Option<String> {
     root.setting_link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
 }
 
-/// The kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`.
+/// Returns the kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`.
 pub(crate) fn by_path(root: &Root, path: &str) -> Option<String> {
     let node = path.strip_prefix("/dev/")?;
     let name = match root.link(&format!("dev/{node}")) {

@@ -27,13 +27,13 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     result
 }
 
-/// Whether a device has no capacity: a loop device or RAM disk that is not set up. One that is set up keeps its row of zeros, so
-/// that its first requests are measured.
+/// Whether a device has no capacity: a loop device or RAM disk that is not set up. A device that is set up keeps its row of
+/// zeros, so that its first requests are measured.
 fn is_empty(root: &Root, device: &str) -> bool {
     root.polled_number(&format!("sys/class/block/{}/size", entry(device))) == Some(0)
 }
 
-/// A number unique since boot (Documentation/ABI/testing/sysfs-block: diskseq; since Linux 5.15).
+/// Reads a number that is unique since boot (Documentation/ABI/testing/sysfs-block: diskseq; since Linux 5.15).
 fn identity(root: &Root, device: &str) -> State {
     let number = root.polled_number(&format!("sys/class/block/{}/diskseq", entry(device)));
     number.map(|number| number.to_string()).into()

@@ -6,15 +6,15 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// struct dm_ioctl.
+/// Size of struct dm_ioctl.
 const HEAD: usize = 312;
-/// Where its fields are.
+/// Offsets of its fields.
 const DATA_SIZE: usize = 12;
 const DATA_START: usize = 16;
 const TARGET_COUNT: usize = 20;
 const FLAGS: usize = 28;
 const DEVICE: usize = 40;
-/// struct dm_target_spec, and where its fields are.
+/// Size of struct dm_target_spec and offsets of its fields.
 const TARGET: usize = 40;
 const START: usize = 0;
 const LENGTH: usize = 8;
@@ -22,50 +22,50 @@ const NEXT: usize = 20;
 const KIND: usize = 24;
 /// `_IOWR(0xfd, 12, struct dm_ioctl)`.
 const TABLE_STATUS: u32 = 0xc138_fd0c;
-/// DM_STATUS_TABLE_FLAG: the table, instead of the state.
+/// DM_STATUS_TABLE_FLAG: request the table instead of the status.
 const TABLE: u32 = 1 << 4;
 /// DM_BUFFER_FULL_FLAG.
 const BUFFER_FULL: u32 = 1 << 8;
-/// DM_NOFLUSH_FLAG: a thin pool does not commit its metadata to answer.
+/// DM_NOFLUSH_FLAG: a thin pool answers without committing its metadata.
 const NO_FLUSH: u32 = 1 << 11;
-/// Bytes for an answer; a volume of many parts needs more.
+/// Sizes to try for the answer, bytes; a volume with many targets needs the larger one.
 const BUFFERS: [usize; 2] = [16 << 10, 1 << 20];
 
 /// DM_SUSPEND_FLAG: all I/O is held back.
 const SUSPENDED: u32 = 1 << 1;
 
-/// A device as it is now.
+/// Current state of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DmState {
     pub(super) suspended: bool,
     pub(super) targets: Vec<Target>,
 }
 
-/// One part of a device: what it does with requests, and how it is.
+/// One target of a device: its kind, range and status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) kind: String,
-    /// What it says about itself.
+    /// The target's own status line.
     pub(super) status: String,
     pub(super) stripes: Option<u64>,
     /// Bytes.
     pub(super) chunk: Option<u64>,
-    /// Where it begins on the device, bytes.
+    /// Offset on the device, bytes.
     pub(super) start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) bytes: u64,
 }
 
 pub(super) struct DmControl(File);
 
 impl DmControl {
-    /// Only where the device mapper has devices: opening the file would load its module.
+    /// Opens the control file. Call it only if device-mapper devices exist: opening the file would load the module.
     pub(super) fn open() -> io::Result<Self> {
         File::options().read(true).write(true).open("/dev/mapper/control").map(Self)
     }
 
-    /// The device with this number. The table of an encrypted device holds its key, so tables are requested only of devices that have
-    /// stripes.
+    /// Reads the state of the device with this number. The table of an encrypted device contains its key, so tables are requested
+    /// only for devices that have stripes.
     pub(super) fn state(&self, major: u32, minor: u32) -> Option<DmState> {
         let answer = self.ask(major, minor, 0)?;
         let mut targets = parse(&answer);
@@ -79,7 +79,8 @@ impl DmControl {
         Some(DmState { suspended: u32_at(&answer, FLAGS)? & SUSPENDED != 0, targets })
     }
 
-    /// The table of a device, in the order of its parts. The parameters of one that is encrypted, which hold its key, are not asked for.
+    /// Reads the table of a device, in the order of its targets. The table of an encrypted device contains its key and is not
+    /// requested.
     pub(super) fn table(&self, major: u32, minor: u32) -> Option<Vec<Target>> {
         let parts = parse(&self.ask(major, minor, 0)?);
         if parts.iter().any(|part| part.kind.contains("crypt")) {
@@ -92,11 +93,11 @@ impl DmControl {
         BUFFERS.iter().find_map(|size| self.ask_within(*size, libc::makedev(major, minor), flags))
     }
 
-    /// `None` if it failed, or the answer is longer.
+    /// Sends one request with an answer buffer of this size. Returns `None` if it fails or the answer is longer.
     fn ask_within(&self, size: usize, device: u64, flags: u32) -> Option<Vec<u8>> {
         let mut buffer = vec![0; size];
         let mut put = |at: usize, word: u32| buffer[at..at + 4].copy_from_slice(&word.to_ne_bytes());
-        // The first version of this interface that has all that is asked for.
+        // The first version of this interface that has every feature used here.
         put(0, 4);
         put(DATA_SIZE, u32::try_from(size).ok()?);
         put(DATA_START, HEAD as u32);
@@ -111,7 +112,8 @@ impl DmControl {
 /// Kinds of target with chunks.
 const STRIPED: [&str; 2] = ["striped", "raid"];
 
-/// The targets of an answer, with their status; of tables, that is their parameters. Stops at what does not fit into it.
+/// Parses the targets of an answer with their status or, for a table, their parameters. Stops at a target that exceeds the
+/// answer.
 fn parse(answer: &[u8]) -> Vec<Target> {
     let word = |at: usize| u32_at(answer, at).map(|word| word as usize);
     let (Some(start), Some(count)) = (word(DATA_START), word(TARGET_COUNT)) else { return Vec::new() };
@@ -137,14 +139,15 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     word.map_or(0, u64::from_ne_bytes)
 }
 
-/// Stripes and bytes of a chunk, from a line of a table (Documentation/admin-guide/device-mapper/striped.rst, dm-raid.rst).
+/// Parses the number of stripes and the chunk size in bytes from a table line
+/// (Documentation/admin-guide/device-mapper/striped.rst, dm-raid.rst).
 fn striping(kind: &str, parameters: &str) -> (Option<u64>, Option<u64>) {
     let words: Vec<&str> = parameters.split_ascii_whitespace().collect();
     let number = |at: usize| words.get(at)?.parse::<u64>().ok();
     let bytes = |sectors: Option<u64>| sectors.filter(|sectors| *sectors > 0)?.checked_mul(SECTOR);
     match kind {
         "striped" => (number(0), bytes(number(1))),
-        // raid5_ls 3 64 region_size ...: the number of parameters, then the chunk's sectors; mirrors have no chunks.
+        // raid5_ls 3 64 region_size ...: the number of parameters, then the chunk size in sectors; mirrors have no chunks.
         "raid" if words.first().is_some_and(|level| *level != "raid1") => (None, bytes(number(2))),
         _ => (None, None),
     }
@@ -155,7 +158,8 @@ mod tests {
     use super::*;
     use crate::testing::never_panics_on_bytes;
 
-    /// As the kernel answers (drivers/md/dm-ioctl.c: retrieve_status): targets at multiples of eight, each with its parameters.
+    /// Builds an answer in the kernel's format (drivers/md/dm-ioctl.c: retrieve_status): targets aligned to eight bytes, each
+    /// followed by its parameters.
     fn answer(targets: &[(&str, &str)]) -> Vec<u8> {
         let mut bytes = vec![0; HEAD];
         bytes[DATA_START..DATA_START + 4].copy_from_slice(&(HEAD as u32).to_ne_bytes());

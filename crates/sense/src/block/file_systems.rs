@@ -1,5 +1,5 @@
-//! Where a file system keeps what it does not keep on the device it is mounted from: /sys/fs/btrfs, /sys/fs/ext4, and the mount options
-//! of XFS (Documentation/admin-guide/ext4.rst, xfs.rst; Documentation/ABI/testing/sysfs-fs-ext4; fs/btrfs/sysfs.c).
+//! Devices that a file system uses besides the one it is mounted from: /sys/fs/btrfs, /sys/fs/ext4, and the mount options of XFS
+//! (Documentation/admin-guide/ext4.rst, xfs.rst; Documentation/ABI/testing/sysfs-fs-ext4; fs/btrfs/sysfs.c).
 
 use super::device;
 use super::mountinfo::{self, MountInfo};
@@ -17,7 +17,7 @@ pub(super) const INFO: SourceInfo =
 const SHORT_NAME: usize = 15;
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    // A file system can be mounted on several points.
+    // A file system can be mounted at several points.
     let mounts = mountinfo::read(root)?;
     let mounted: BTreeMap<Name, &MountInfo> = mounts.iter().map(|mount| (mount.device(root), mount)).collect();
     for (device, mount) in &mounted {
@@ -36,8 +36,9 @@ fn part(device: &str, lower: &str, role: &str) -> FileSystemDevice {
     FileSystemDevice { role: role.into(), ..FileSystemDevice::new(link) }
 }
 
-/// The journal's thread is called `jbd2/sda1-8`, by device and inode, or `jbd2/sdb1` if the journal is a device
-/// (fs/jbd2/journal.c: `jbd2_journal_init_dev`, `jbd2_journal_init_inode`). `None` if it cannot be told.
+/// Finds the journal device by the name of the journal thread: `jbd2/sda1-8` (device and inode), or `jbd2/sdb1` for an external
+/// journal (fs/jbd2/journal.c: `jbd2_journal_init_dev`, `jbd2_journal_init_inode`). Returns `None` if the name does not identify
+/// the device.
 fn ext4_journal(root: &Root, device: &str) -> Option<FileSystemDevice> {
     let task = root.word(&format!("sys/fs/ext4/{}/journal_task", device::entry(device)))?;
     if task == "<none>" {
@@ -54,12 +55,12 @@ fn ext4_journal(root: &Root, device: &str) -> Option<FileSystemDevice> {
     (comm.trim_end().len() < SHORT_NAME && exists(&name)).then(|| part(device, &device::kernel_name(&name), "journal"))
 }
 
-/// `-8`; `-` where the name was cut.
+/// Whether the text is an inode suffix: `-8`, or `-` if the name was truncated.
 fn is_inode(rest: &str) -> bool {
     rest.strip_prefix('-').is_some_and(|inode| inode.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// An external log and a realtime device are mount options; without `logdev` the log is internal.
+/// Reads the external log and the realtime device from the mount options; without `logdev` the log is internal.
 fn xfs_devices(root: &Root, device: &str, mount: &MountInfo) -> Vec<FileSystemDevice> {
     let option = |name: &str| mount.super_options.split(',').find_map(|option| option.strip_prefix(name));
     let other = |path: &str| device::by_path(root, path).unwrap_or_else(|| path.to_owned());
@@ -75,7 +76,7 @@ fn btrfs_devices(root: &Root, device: &str) -> Vec<FileSystemDevice> {
     let devices = |id: &String| root.list(&format!("sys/fs/btrfs/{id}/devices"));
     let file_system = root.list("sys/fs/btrfs").into_iter().find(|id| devices(id).contains(&own));
     let Some(id) = file_system else { return Vec::new() };
-    // The directory also holds counters; its subdirectories are the profiles in use, of which there are two during a conversion.
+    // The directory also contains counters. Its subdirectories are the profiles in use; there are two during a conversion.
     let mut profiles = root.list(&format!("sys/fs/btrfs/{id}/allocation/data"));
     profiles.retain(|profile| root.at(format!("sys/fs/btrfs/{id}/allocation/data/{profile}/total_bytes")).exists());
     let profile = (!profiles.is_empty()).then(|| profiles.join(", "));
@@ -121,7 +122,7 @@ mod tests {
             ("proc/301/comm", "jbd2/sdd1\n"),
             ("sys/fs/ext4/sdc1/journal_task", "<none>\n"),
             ("sys/fs/ext4/nvme10n1p12/journal_task", "302\n"),
-            // Cut after fifteen characters.
+            // Truncated to fifteen characters.
             ("proc/302/comm", "jbd2/nvme10n1p1\n"),
             ("sys/class/block/sda1/size", "1\n"),
             ("sys/class/block/sdb1/size", "1\n"),

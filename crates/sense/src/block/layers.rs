@@ -1,12 +1,12 @@
-//! /sys/block: how block devices are stacked (Documentation/ABI/testing/sysfs-block, sysfs-block-loop, sysfs-block-zram).
+//! /sys/block: the stacking of block devices (Documentation/ABI/testing/sysfs-block, sysfs-block-loop, sysfs-block-zram).
 //!
-//! A partition is on its disk, a loop device on the device of the file system that holds its file, dm and md on their `slaves`,
-//! an NVMe disk on its paths, zram on its backing device, if any.
+//! A partition is stacked on its disk, a loop device on the device of the file system that holds its file, dm and md on their
+//! `slaves`, an NVMe disk on its paths, and zram on its backing device, if any.
 //!
-//! A loop device whose file is on a file system without a block device (tmpfs, FUSE, NFS, overlay) is on what the mount's
-//! `device` says: the name of the FUSE program, the server, `tmpfs`. The file's path is looked up among the mounts, not opened,
-//! as that could hang on a dead server; a file in another mount namespace is thus attributed to the mount that its path leads to
-//! in ours.
+//! A loop device whose file is on a file system without a block device (tmpfs, FUSE, NFS, overlay) is stacked on the mount's
+//! `device`: the name of the FUSE program, the server, `tmpfs`. The file's path is looked up among the mounts, not opened, as
+//! that could hang on a dead server; a file in another mount namespace is therefore attributed to the mount that its path leads
+//! to in ours.
 
 use super::device;
 use super::mountinfo;
@@ -18,7 +18,7 @@ use whyslow_model::key::LinkKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, State};
 
-/// The layers are read again after this even without a device event: not every change has one.
+/// The layers are read again after this time even without a uevent: not every change causes one.
 const TTL: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) struct Layers {
     cached: Option<CachedLayers>,
 }
 
-/// Every sample has all layers, so that a window of any samples knows its topology.
+/// Every sample contains all layers, so that a window of any samples knows its topology.
 struct CachedLayers {
     rows: Vec<Layer>,
     events: Option<u64>,
@@ -39,7 +39,7 @@ impl Source for Layers {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        // The kernel counts its events of devices that come, go, are set up or change.
+        // The kernel's count of uevents: devices were added, removed, set up or changed.
         let events = root.polled_number("sys/kernel/uevent_seqnum");
         let cached = match self.cached.take() {
             Some(cached) if events.is_some() && cached.events == events && cached.read_at.elapsed() < TTL => cached,
@@ -69,14 +69,14 @@ fn layers(root: &Root) -> Result<Vec<Layer>, SourceError> {
     Ok(rows)
 }
 
-/// The `slaves` of a dm or md device, or of another stacking driver (bcache).
+/// Reads the `slaves` of a device of dm, md or another stacking driver (bcache).
 fn members(root: &Root, disk: &str) -> Vec<Layer> {
     let driver = disk.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
     let slaves = root.list(&format!("sys/block/{disk}/slaves"));
     slaves.iter().map(|member| layer(disk, device::kernel_name(member), driver)).collect()
 }
 
-/// A loop device, on what holds its file.
+/// Returns the layer of a loop device on the device that holds its backing file.
 fn on_file(root: &Root, disk: &str) -> Option<Layer> {
     let path = root.maybe(&format!("sys/block/{disk}/loop/backing_file"))?;
     let path = path.trim_end_matches('\n');
@@ -92,7 +92,7 @@ fn on_file(root: &Root, disk: &str) -> Option<Layer> {
     Some(Layer { file: State::from(path), offset, direct, ..layer(disk, lower, "loop") })
 }
 
-/// zram writes incompressible and idle pages to its backing device.
+/// Returns the layer of zram on its backing device, to which it writes incompressible and idle pages.
 fn zram_backing(root: &Root, disk: &str) -> Option<Layer> {
     let path = root.word(&format!("sys/block/{disk}/backing_dev"))?;
     device::by_path(root, &path).map(|lower| layer(disk, lower, "zram"))

@@ -1,5 +1,5 @@
-//! /sys/block/dm-*/dm: names of the device mapper's devices (Documentation/ABI/testing/sysfs-block-dm), and what their tables do with
-//! requests, and how they are, which only root may see.
+//! /sys/block/dm-*/dm: names of device-mapper devices (Documentation/ABI/testing/sysfs-block-dm) and, for root only, the targets
+//! of their tables and their status.
 
 use super::device;
 use super::dm_ioctl::{DmControl, DmState};
@@ -54,7 +54,7 @@ fn row(root: &Root, device: &str, state: Option<&DmState>) -> MappedDevice {
     }
 }
 
-/// What its targets say: whether it is held back, full, failed or degraded, and the paths that it has.
+/// Adds the state that the targets report: suspended, full, failed or degraded, and their paths.
 fn add_state(root: &Root, name: &str, state: &DmState, out: &mut Snapshot) {
     let mut volume = Volume { suspended: f64::from(u8::from(state.suspended)).into(), ..Volume::new(name.into()) };
     for target in &state.targets {

@@ -1,19 +1,19 @@
-//! Where a device of the device mapper keeps its data, by its table (Documentation/admin-guide/device-mapper).
+//! The lower devices that hold the data of a device-mapper device, by its table (Documentation/admin-guide/device-mapper).
 
 use super::dm_ioctl::{DmControl, Target};
 
-/// A part of a device of the device mapper.
+/// A part of a device-mapper device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedPart {
-    /// Where it begins on the device, bytes.
+    /// Offset on the device, bytes.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Where its data is.
+    /// Location of its data.
     pub data: MappedData,
 }
 
-/// Where the data of a part is.
+/// Location of the data of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MappedData {
     /// In this range of another device, in the same order.
@@ -27,9 +27,9 @@ pub enum MappedData {
         /// Number of the volume.
         volume: u64,
     },
-    /// Nowhere: reads return zeros or errors.
+    /// Not stored: reads return zeros or errors.
     Nowhere,
-    /// Anywhere on the devices below.
+    /// Unknown: the data may be anywhere on the lower devices.
     Unknown,
 }
 
@@ -38,13 +38,13 @@ pub enum MappedData {
 pub struct LowerRange {
     /// Major and minor number.
     pub device: (u32, u32),
-    /// Bytes.
+    /// Offset in bytes.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// The parts of a device of the device mapper; `None` if its table cannot be read.
+/// Returns the parts of a device-mapper device; `None` if its table cannot be read.
 pub fn mapped_parts(major: u32, minor: u32) -> Option<Vec<MappedPart>> {
     Some(DmControl::open().ok()?.table(major, minor)?.iter().map(part).collect())
 }

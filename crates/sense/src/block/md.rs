@@ -16,7 +16,7 @@ pub(super) fn read(names: &[String], root: &Root, out: &mut Snapshot) -> Result<
     Ok(())
 }
 
-/// `None` if the device is not an array.
+/// Reads an array. Returns `None` if the device is not an array.
 fn array(root: &Root, name: &str) -> Option<Array> {
     let file = |file: &str| root.polled_word(&format!("sys/block/{name}/md/{file}")).filter(|w| !w.is_empty());
     let state = file("array_state")?;
@@ -39,7 +39,7 @@ fn array(root: &Root, name: &str) -> Option<Array> {
     })
 }
 
-/// The members that the kernel has given up and that have not been removed yet.
+/// Lists the members that the kernel has marked faulty and that have not been removed yet.
 fn faulty(root: &Root, name: &str) -> Option<String> {
     let folder = format!("sys/block/{name}/md");
     let is_faulty = |member: &str| {
@@ -52,12 +52,12 @@ fn faulty(root: &Root, name: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The first number in a file: `4 (3)` while an array is reshaped from 3 members to 4; `None` for `none`.
+/// Parses the first number in a file: `4 (3)` while an array is reshaped from 3 members to 4. Returns `None` for `none`.
 fn first_number(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// `sectors done / total sectors`; `None` if nothing is in progress (`none`) or it is queued (`delayed`).
+/// Parses `sectors done / total sectors`. Returns `None` if no operation runs (`none`) or it is queued (`delayed`).
 fn ratio(text: &str) -> Option<f64> {
     let (done, all) = text.split_once('/')?;
     let (done, all): (u64, u64) = (done.trim().parse().ok()?, all.trim().parse().ok()?);

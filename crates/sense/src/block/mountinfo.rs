@@ -13,7 +13,7 @@ const PATH: &str = "proc/self/mountinfo";
 /// so silently.
 const WATCH_TTL: Duration = Duration::from_secs(5);
 
-/// A mount.
+/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountInfo {
     /// `major:minor` of the file system (st_dev of its files); major 0 without a block device.
@@ -26,15 +26,15 @@ pub struct MountInfo {
     pub options: String,
     /// Type of the file system.
     pub kind: String,
-    /// What is mounted: a device, `server:/export`, or any name.
+    /// The mounted device, `server:/export`, or any name.
     pub source: String,
     /// Options of the file system.
     pub super_options: String,
 }
 
 impl MountInfo {
-    /// The kernel's name of the block device, if any; otherwise the source (`server:/export`, the name a FUSE program gave), or
-    /// the file system's type if that is empty or `none`.
+    /// Returns the kernel's name of the block device, if any; otherwise the source (`server:/export`, the name of a FUSE
+    /// program), or the type of the file system if the source is empty or `none`.
     pub(crate) fn device(&self, root: &Root) -> Name {
         device::by_number(root, &self.number)
             .or_else(|| device::by_path(root, &self.source))
@@ -50,8 +50,9 @@ impl MountInfo {
         self.options.split(',').chain(self.super_options.split(',')).any(|o| o == option)
     }
 
-    /// The folders that an overlay shows as one, the topmost first, as whoever mounted it named them
-    /// (Documentation/filesystems/overlayfs.rst; escapes: ovl_show_options in fs/overlayfs/params.c). Empty for other file systems.
+    /// Lists the directories of an overlay, the topmost first, as named in the mount call
+    /// (Documentation/filesystems/overlayfs.rst; escapes: ovl_show_options in fs/overlayfs/params.c). Empty for other file
+    /// systems.
     pub fn layers(&self) -> Vec<String> {
         let (mut upper, mut lower) = (Vec::new(), Vec::new());
         let options = self.super_options.split(',').filter(|_| self.kind == "overlay");
@@ -68,7 +69,7 @@ impl MountInfo {
     }
 }
 
-/// Folders between colons; a backslash precedes a colon that belongs to a name.
+/// Splits a list of directories at colons; a backslash escapes a colon in a name.
 fn folders(text: &str) -> Vec<String> {
     let mut folders = vec![String::new()];
     let mut rest = text.chars();
@@ -80,20 +81,20 @@ fn folders(text: &str) -> Vec<String> {
             (_, None) => {}
         }
     }
-    // Two colons precede folders that only hold data.
+    // Two colons precede data-only layers.
     folders.retain(|folder| !folder.is_empty());
     folders
 }
 
-/// All mounts of this mount namespace.
+/// Reads all mounts of this mount namespace.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Fails if the file cannot be read.
 pub fn read(root: &Root) -> Result<Vec<MountInfo>, SourceError> {
     root.text(PATH).map(|text| parse(&text))
 }
 
-/// The mount that holds the file at `path`: the one with the longest matching mount point.
+/// Finds the mount that holds the file at `path`: the one with the longest matching mount point.
 pub fn holder<'m>(mounts: &'m [MountInfo], path: &str) -> Option<&'m MountInfo> {
     mounts.iter().filter(|m| m.point == path || leads_to(&m.point, path)).max_by_key(|m| m.point.len())
 }
@@ -102,12 +103,12 @@ fn leads_to(point: &str, path: &str) -> bool {
     path.strip_prefix(point.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Skips malformed lines.
+/// Parses all lines; skips malformed ones.
 pub(crate) fn parse(text: &str) -> Vec<MountInfo> {
     text.lines().filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: the number of optional fields
+/// Parses a line `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`. The number of optional fields
 /// before the `-` varies. A source can be empty, which leaves two spaces in a row.
 fn parse_line(line: &str) -> Option<MountInfo> {
     let (mount, file_system) = line.split_once(" - ")?;
@@ -138,7 +139,7 @@ pub(crate) struct MountWatch {
 }
 
 impl MountWatch {
-    /// The mounts, if they changed since the last call.
+    /// Returns the mounts if they changed since the last call.
     pub(crate) fn changed(&mut self, root: &Root) -> Result<Option<Vec<MountInfo>>, SourceError> {
         if !root.is_live() {
             return read(root).map(Some);

@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes, and which of them are full.
+//! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes, and full file systems.
 
 use super::mountinfo::{self, MountInfo, MountWatch};
 use super::remote_mounts::{self, Space};
@@ -11,7 +11,7 @@ use whyslow_model::catalogue::Mount;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// File systems that hold no files of users.
+/// File systems that hold no user files.
 const PSEUDO: &[&str] = &[
     "autofs",
     "binfmt_misc",
@@ -44,7 +44,7 @@ const FULL_BELOW: u64 = 50;
 #[derive(Default)]
 pub(super) struct MountTable {
     watch: MountWatch,
-    /// The rows without the space.
+    /// Rows without the space fields.
     mounted: Vec<(Mount, MountInfo)>,
 }
 
@@ -60,7 +60,7 @@ impl Source for MountTable {
         let mut silent: Vec<&str> = Vec::new();
         for (row, line) in &self.mounted {
             let mut row = row.clone();
-            // A captured tree does not hold the space.
+            // A captured tree does not contain statvfs results.
             let space = if root.is_live() { remote_mounts::space(root, line) } else { Space::Unknown };
             match space {
                 Space::Known(space) => fill(&mut row, &space),
@@ -79,7 +79,7 @@ impl Source for MountTable {
     }
 }
 
-/// The mounts that hold files. Of several on one mount point, the last covers the others.
+/// Lists the mounts that hold files. If several share a mount point, the last covers the others.
 fn visible(lines: Vec<MountInfo>) -> impl Iterator<Item = MountInfo> {
     let files = lines.into_iter().filter(|m| !PSEUDO.contains(&m.kind.as_str()));
     files.map(|m| (m.point.clone(), m)).collect::<BTreeMap<_, _>>().into_values()
@@ -104,7 +104,7 @@ fn fill(row: &mut Mount, space: &FsSpace) {
     row.inodes_free = space.inodes_free.into();
 }
 
-/// A mount of a full file system, and the device number of its files (st_dev), which with btrfs is not that of mountinfo.
+/// A mount of a full file system, and the device number of its files (st_dev), which with btrfs differs from that in mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FullMount {
     pub(crate) point: Name,
@@ -112,7 +112,7 @@ pub(crate) struct FullMount {
 }
 
 impl FullMount {
-    /// The mounts of full file systems that can be written to.
+    /// Lists the writable mounts of full file systems.
     pub(crate) fn read_all(root: &Root) -> Result<Vec<Self>, SourceError> {
         root.require_live()?;
         let lines = visible(mountinfo::read(root)?).filter(|line| !line.has("ro"));
@@ -123,7 +123,7 @@ impl FullMount {
     }
 }
 
-/// The device number of files (st_dev), from the kernel's memory.
+/// Returns the device number of files (st_dev), cached by the kernel.
 fn statx_device(point: &str) -> Option<u64> {
     let point = CString::new(point).ok()?;
     let mut answer = MaybeUninit::<libc::statx>::zeroed();
@@ -135,7 +135,7 @@ fn statx_device(point: &str) -> Option<u64> {
     (status == 0).then(|| libc::makedev(answer.stx_dev_major, answer.stx_dev_minor))
 }
 
-/// By what df calls used and available.
+/// Whether a file system is full, by df's definition of used and available.
 fn is_full(space: &FsSpace) -> bool {
     let used = space.size.saturating_sub(space.free);
     space.size > 0 && space.available < used.saturating_add(space.available) / FULL_BELOW

@@ -1,4 +1,4 @@
-//! /proc/self/mountstats: operations of NFS mounts, how long they queued here and how long the server took.
+//! /proc/self/mountstats: operations of NFS mounts, their time in the client's queue and on the server.
 
 use crate::text::{octal, unescape};
 use crate::{Root, SourceError, SourceInfo};
@@ -7,7 +7,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::mountstats::{Operations, counts, mount, operations};
 
 const PATH: &str = "proc/self/mountstats";
-/// Exists while the NFS client is loaded; without it, reading the list of all mounts at each sample is spared.
+/// Exists while the NFS client is loaded; if it is missing, the list of all mounts is not read at each sample.
 const CLIENT: &str = "proc/fs/nfsfs";
 const NS_PER_MS: u64 = 1_000_000;
 

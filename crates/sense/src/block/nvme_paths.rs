@@ -1,4 +1,4 @@
-//! The paths of NVMe disks with multipath in the driver (drivers/nvme/host/multipath.c): `nvme0n1`, the disk of the subsystem, passes
+//! The paths of NVMe disks with native multipath (drivers/nvme/host/multipath.c): `nvme0n1`, the disk of the subsystem, passes
 //! requests on to `nvme0c1n1`, the same namespace behind controller `nvme1`.
 
 use super::device;
@@ -9,7 +9,7 @@ use whyslow_model::snapshot::Snapshot;
 
 pub(super) const INFO: SourceInfo = SourceInfo::new("sys/block/nvme", "paths of NVMe disks, and their states");
 
-/// The disks with more than one path, each with its paths: a single one is no choice.
+/// Lists the disks that have more than one path, each with its paths.
 pub(super) fn list(root: &Root) -> Vec<(String, Vec<String>)> {
     let disks = device::disks(root);
     let several = |disk: String| {
@@ -19,13 +19,13 @@ pub(super) fn list(root: &Root) -> Vec<(String, Vec<String>)> {
     disks.iter().cloned().filter_map(several).collect()
 }
 
-/// Those of a disk, out of all entries of /sys/block.
+/// Selects the paths of a disk from all entries of /sys/block.
 pub(super) fn paths(disk: &str, all: &[String]) -> Vec<String> {
     let is_path = |name: &&String| named_disk(name).is_some_and(|named| named == disk);
     all.iter().filter(is_path).cloned().collect()
 }
 
-/// The disk that a path leads to, by their names: `nvme0n1` for `nvme0c1n1`. `None` if this is no path.
+/// Returns the disk that a path leads to, by their names: `nvme0n1` for `nvme0c1n1`. Returns `None` if the entry is not a path.
 fn named_disk(path: &str) -> Option<String> {
     let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
     let (controller, namespace) = rest.split_once('n')?;
@@ -46,8 +46,8 @@ pub(super) fn read(disks: &[(String, Vec<String>)], root: &Root, out: &mut Snaps
     Ok(())
 }
 
-/// What becomes of requests on a path, by the states of its controller and of its namespace there (drivers/nvme/host/sysfs.c:
-/// nvme_sysfs_show_state; multipath.c: nvme_ana_state_names). Targets without the latter offer all paths alike.
+/// Classifies a path by the states of its controller and of its namespace there (drivers/nvme/host/sysfs.c:
+/// nvme_sysfs_show_state; multipath.c: nvme_ana_state_names). Targets without the latter treat all paths alike.
 fn state(controller: &str, access: Option<&str>) -> &'static str {
     match (controller, access) {
         ("live", None | Some("optimized")) => "active",
@@ -57,7 +57,7 @@ fn state(controller: &str, access: Option<&str>) -> &'static str {
     }
 }
 
-/// The controller of a path: `nvme1`.
+/// Returns the controller of a path: `nvme1`.
 fn adapter(root: &Root, path: &str) -> Option<String> {
     root.link(&format!("sys/block/{path}/device"))?.rsplit('/').next().map(str::to_owned)
 }

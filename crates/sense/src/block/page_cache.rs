@@ -1,4 +1,4 @@
-//! Page cache use by process (crates/sense/bpf/cache.bpf.c). Every read call passes there, so it is on demand.
+//! Page cache use by process (crates/sense/bpf/cache.bpf.c). Read on demand only, because the program runs in every read call.
 
 use crate::bpf::{Object, c_string, c_struct, include_object};
 use crate::os::{ns_to_ticks, page_size};
@@ -69,7 +69,7 @@ mod live_tests {
     const PAGE: usize = 4096;
     const PAGES: usize = 512;
 
-    /// The row of a dd with these arguments.
+    /// Runs dd with these arguments and returns its row.
     fn dd(source: &mut dyn Source, arguments: &[&str]) -> PageCache {
         let mut dd = Command::new("dd").args(arguments).stderr(Stdio::null()).spawn().expect("dd runs");
         assert!(dd.wait().unwrap().success());
@@ -83,7 +83,7 @@ mod live_tests {
     #[test]
     fn the_first_read_misses_and_the_second_hits() {
         let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
-        // On a disk: tmpfs has no read-ahead.
+        // On a disk, because tmpfs has no read-ahead.
         let mut file = whyslow_testing::file_in("/var/tmp");
         file.write_all(&vec![1; PAGES * PAGE]).unwrap();
         file.as_file().sync_all().unwrap();

@@ -1,4 +1,4 @@
-//! /sys/block/*/queue and device: queue, geometry and identity of a disk, and where its partitions start
+//! /sys/block/*/queue and device: queue, geometry and identity of a disk, and the start of each partition
 //! (Documentation/ABI/stable/sysfs-block, Documentation/block/queue-sysfs.rst; sysfs-devices of SCSI in Documentation/scsi).
 
 use super::adapter::Adapter;
@@ -16,11 +16,12 @@ const NS_PER_US: u64 = 1000;
 
 #[derive(Default)]
 pub(super) struct DiskQueues {
-    /// By name of the disk.
+    /// By disk name.
     identities: HashMap<String, Identity>,
 }
 
-/// A disk's serial number and world wide name, read once: reading it can be a request to the device (virtio), which hangs if the device does.
+/// A disk's serial number and world wide name. They are read once, because reading them can be a request to the device (virtio)
+/// and hangs if the device does.
 struct Identity {
     /// Unique since boot (from Linux 5.15).
     diskseq: String,
@@ -61,7 +62,7 @@ impl Source for DiskQueues {
 }
 
 impl Identity {
-    /// What was read before, if it was from the same disk.
+    /// Returns the previous identity if it belongs to the same disk; reads it otherwise.
     fn of(root: &Root, folder: &str, before: Option<Self>) -> Self {
         let diskseq = word(root, folder, "diskseq").unwrap_or_default();
         match before {
@@ -71,10 +72,10 @@ impl Identity {
     }
 }
 
-/// The size that the kernel gives extended partitions, in bytes, so that nothing is stored in them (block/partitions/msdos.c).
+/// Size that the kernel gives extended partitions, in bytes, so that no data is stored in them (block/partitions/msdos.c).
 const EXTENDED: f64 = 1024.0;
 
-/// A partition uses the queue of its disk.
+/// Describes a partition, which uses the queue of its disk.
 fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
     Queue {
         alignment_offset: gauge(root, folder, "alignment_offset", 1),
@@ -119,13 +120,13 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
     }
 }
 
-/// A bio-based device (dm, md, zram) has no directory `mq` and no hardware queues.
+/// Counts the hardware queues. A bio-based device (dm, md, zram) has no directory `mq` and none of them.
 fn hardware_queues(root: &Root, folder: &str) -> Gauge {
     Some(root.list(&format!("{folder}/mq")).len() as u64).filter(|queues| *queues > 0).into()
 }
 
-/// The state of a SCSI device, or of an NVMe controller. With several controllers, that of one that is live, if any is: the device of
-/// such a disk is its subsystem.
+/// Reads the state of a SCSI device or of an NVMe controller. A disk with several NVMe controllers has a subsystem as its device;
+/// the state is `live` if any controller is live.
 fn state(root: &Root, folder: &str) -> Option<String> {
     word(root, folder, "device/state").or_else(|| {
         let mut controllers = root.list(&format!("{folder}/device"));
@@ -135,7 +136,8 @@ fn state(root: &Root, folder: &str) -> Option<String> {
     })
 }
 
-/// Vendor and model (SCSI), or the model alone (NVMe). A virtio disk has a PCI number as vendor and no model: that is no name.
+/// Reads vendor and model (SCSI), or the model alone (NVMe). A virtio disk has a PCI number as vendor and no model, hence no
+/// name.
 fn model(root: &Root, folder: &str) -> Option<String> {
     let model = word(root, folder, "device/model")?;
     Some(match word(root, folder, "device/vendor") {
@@ -144,7 +146,8 @@ fn model(root: &Root, folder: &str) -> Option<String> {
     })
 }
 
-/// From virtio or NVMe, or the unit serial number page of a SCSI disk: a header of four bytes, then text (SPC-4, 7.8.15).
+/// Reads the serial number from virtio or NVMe, or from the unit serial number page of a SCSI disk: a header of four bytes, then
+/// text (SPC-4, 7.8.15).
 fn serial(root: &Root, folder: &str) -> Option<String> {
     let page = || {
         let page = std::fs::read(root.at(format!("{folder}/device/vpd_pg80"))).ok()?;
@@ -154,15 +157,16 @@ fn serial(root: &Root, folder: &str) -> Option<String> {
     word(root, folder, "serial").or_else(|| word(root, folder, "device/serial")).or_else(page)
 }
 
-/// Of NVMe and SCSI: `naa.5000c500a1b2c3d4`, `eui.0025385b71b0a1b2`; other kinds are not unique names.
+/// Reads the world wide name of an NVMe or SCSI disk: `naa.5000c500a1b2c3d4`, `eui.0025385b71b0a1b2`; other kinds are not unique.
 fn wwn(root: &Root, folder: &str) -> Option<String> {
     let text = word(root, folder, "wwid").or_else(|| word(root, folder, "device/wwid"))?;
     let digits = text.strip_prefix("naa.").or_else(|| text.strip_prefix("eui."))?;
     Some(digits.to_ascii_lowercase())
 }
 
-/// Revolutions per minute, 1 if nothing rotates: from the block device characteristics of a SCSI disk (SBC-4, 6.6.2), or word 217 of
-/// the identification that an ATA disk has behind a SCSI command set (SAT-4, 12.4.2; ACS-4, 7.13.6). Other values are reserved.
+/// Reads revolutions per minute, 1 for non-rotating media: from the block device characteristics of a SCSI disk (SBC-4, 6.6.2),
+/// or word 217 of the identification of an ATA disk behind a SCSI command set (SAT-4, 12.4.2; ACS-4, 7.13.6). Other values are
+/// reserved.
 fn rotation_rate(root: &Root, folder: &str) -> Option<u64> {
     let page = |name: &str| std::fs::read(root.at(format!("{folder}/device/{name}"))).ok();
     let at = |page: &[u8], offset: usize| Some([*page.get(offset)?, *page.get(offset + 1)?]);
@@ -172,12 +176,12 @@ fn rotation_rate(root: &Root, folder: &str) -> Option<u64> {
     scsi.filter(is_rate).or_else(|| ata().filter(is_rate)).map(u64::from)
 }
 
-/// From NVMe or SCSI.
+/// Reads the firmware revision of an NVMe or SCSI disk.
 fn firmware(root: &Root, folder: &str) -> Option<String> {
     word(root, folder, "device/firmware_rev").or_else(|| word(root, folder, "device/rev"))
 }
 
-/// `host:channel:target:lun`, the last part of the target of a SCSI disk's `device` link.
+/// Returns `host:channel:target:lun`, the last part of the target of a SCSI disk's `device` link.
 pub(super) fn scsi_address(target: &str) -> Option<&str> {
     let last = target.rsplit('/').next()?;
     let numbers = last.split(':').filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())).count();
@@ -188,7 +192,7 @@ fn gauge(root: &Root, folder: &str, file: &str, scale: u64) -> Gauge {
     root.number(&format!("{folder}/{file}")).map(|n| n.saturating_mul(scale)).into()
 }
 
-/// `None` if the file is missing or empty.
+/// Reads a one-line file. Returns `None` if it is missing or empty.
 fn word(root: &Root, folder: &str, file: &str) -> Option<String> {
     root.word(&format!("{folder}/{file}")).filter(|w| !w.is_empty())
 }
@@ -271,7 +275,7 @@ mod tests {
             let (_, out) = tree.read(&mut queues);
             out.block.queue[0].serial.get().map(str::to_owned)
         };
-        // Before Linux 5.15 there is no diskseq.
+        // Linux before 5.15 has no diskseq.
         assert_eq!(serial(None, "A\n").as_deref(), Some("A"));
         assert_eq!(serial(None, "B\n").as_deref(), Some("B"));
         assert_eq!(serial(Some("7\n"), "C\n").as_deref(), Some("C"));

@@ -1,9 +1,9 @@
-//! A process of its own that asks mounts whose answer depends on a server or a FUSE program.
+//! A helper process that calls statvfs on mounts whose answer depends on a server or a FUSE program.
 //!
-//! A thread that waits for such an answer may be one that no signal ends (request_wait_answer in fs/fuse/dev.c), and a program does not
-//! end before its threads. So no thread of ours asks: a helper does, which is given up if it gets no answer. While it asks, it holds an
-//! abstract socket (unix(7)) that is named after the mount, and the kernel takes the name back only when the process ends: as long as
-//! one helper is stuck in a mount, no other program asks the same mount.
+//! A thread that waits for such an answer may be unkillable (request_wait_answer in fs/fuse/dev.c), and a program does not end
+//! before its threads. So no thread of ours asks: a helper does, and is abandoned if it gets no answer. While it asks, it holds
+//! an abstract socket (unix(7)) that is named after the mount, and the kernel frees the name only when the process ends: as long
+//! as one helper is stuck in a mount, no other program asks the same mount.
 
 use super::statvfs::{FsSpace, statvfs};
 use std::ffi::OsString;
@@ -19,23 +19,24 @@ use std::time::Duration;
 /// The program that runs [`serve`], and its arguments.
 static PROGRAM: OnceLock<(PathBuf, Vec<OsString>)> = OnceLock::new();
 
-/// Longer than any path (include/uapi/linux/limits.h).
+/// Longest text accepted; longer than any path (include/uapi/linux/limits.h).
 const LONGEST: usize = 1 << 16;
 const NUMBERS: usize = 5;
 const ANSWER: usize = 1 + NUMBERS * 8;
 
-/// Names the program that runs [`serve`]. Without it, mounts that depend on a server or a FUSE program are not asked for their space.
+/// Sets the program that runs [`serve`]. Without it, the space of mounts that depend on a server or a FUSE program is not
+/// queried.
 pub fn set_helper(program: PathBuf, arguments: Vec<OsString>) {
-    // The first one counts.
+    // Only the first call has an effect.
     let _ = PROGRAM.set((program, arguments));
 }
 
 /// Answers requests on standard input until it ends.
 ///
 /// # Errors
-/// The other end speaks another protocol.
+/// Fails if the other end uses another protocol.
 pub fn serve() -> io::Result<()> {
-    // What the program that started this one has open must not stay open if this process hangs.
+    // Closes the files inherited from the parent, so that they do not stay open if this process hangs.
     // SAFETY: nothing in this process uses a descriptor beyond the standard ones.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
     let (mut requests, mut answers) = (io::stdin().lock(), io::stdout().lock());
@@ -47,7 +48,7 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Space(FsSpace),
@@ -93,7 +94,7 @@ fn decoded(bytes: &[u8; ANSWER]) -> Option<Answer> {
     }
 }
 
-/// A text after its length; `None` at the end.
+/// Reads a length-prefixed text; `None` at the end.
 fn text(from: &mut impl Read) -> io::Result<Option<String>> {
     let mut length = [0; 4];
     match from.read_exact(&mut length) {
@@ -109,7 +110,6 @@ fn text(from: &mut impl Read) -> io::Result<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(io::Error::other)
 }
 
-/// A running helper.
 #[derive(Debug)]
 pub(super) struct Helper {
     child: Child,
@@ -118,18 +118,18 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// `None` if no program was named, or it cannot be started.
+    /// Starts a helper. Returns `None` if no program was set or it cannot be started.
     pub(super) fn start() -> Option<Self> {
         let (program, arguments) = PROGRAM.get()?;
         let mut command = Command::new(program);
-        // A process that hangs must not keep a folder or an output busy.
+        // A process that hangs must not keep a directory or an output busy.
         command.args(arguments).current_dir("/").stderr(Stdio::null());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
         let (requests, answers) = (child.stdin.take()?, child.stdout.take()?);
         Some(Self { child, requests, answers })
     }
 
-    /// Asks for the space of a mount. `None` if there is no answer in time; the helper is of no use then.
+    /// Asks for the space of a mount. Returns `None` if there is no answer in time; the helper is then unusable.
     pub(super) fn ask(&mut self, name: &str, point: &str, timeout: Duration) -> Option<Answer> {
         let mut request = Vec::new();
         for text in [name, point] {
@@ -148,7 +148,7 @@ impl Helper {
         decoded(&answer)
     }
 
-    /// Ends it, and waits a little for its end. Returns the process if the kernel does not end it.
+    /// Kills the helper and waits briefly for its end. Returns the process if it does not end.
     pub(super) fn give_up(mut self) -> Option<Child> {
         const STEPS: u32 = 20;
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! Mounts whose answer depends on a server or a FUSE program, and whether they answer.
+//! Mounts whose answer depends on a server or a FUSE program, and a check that they respond.
 
 use super::mountinfo::{self, MountInfo};
 use super::remote_helper::{Answer, Helper};
@@ -10,21 +10,21 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// For servers and FUSE programs.
+/// Time limit for servers and FUSE programs.
 const TIMEOUT: Duration = Duration::from_millis(100);
 /// A mount that did not answer is not asked again within this time.
 const RETRY: Duration = Duration::from_secs(60);
-/// How long an answer holds for those who only ask whether there is one.
+/// Time for which an earlier answer proves that a mount responds.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// File systems without a block device whose numbers are in this kernel's memory.
+/// File systems without a block device that answer from this kernel's memory.
 const LOCAL: &[&str] = &["bcachefs", "btrfs", "devtmpfs", "overlay", "ramfs", "squashfs", "tmpfs", "zfs"];
 
-/// What a mount says of its space.
+/// Result of a query for a mount's space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Known(FsSpace),
-    /// Not permitted, the mount is gone, or nobody can be asked.
+    /// Not permitted, the mount is gone, or it cannot be queried here.
     Unknown,
     /// Its server or FUSE program does not answer.
     Silent,
@@ -33,7 +33,7 @@ pub(super) enum Space {
 #[derive(Default)]
 struct RemoteMounts {
     helper: Option<Helper>,
-    /// Those that did not answer, by [`name`].
+    /// Mounts that did not answer, by [`name`].
     silent: BTreeMap<String, SilentMount>,
     answered: BTreeMap<String, Instant>,
 }
@@ -44,10 +44,10 @@ struct SilentMount {
     stuck: Option<Child>,
 }
 
-/// One for the whole program: each source that asked by itself would leave a helper behind.
+/// One instance for the whole program: if each source asked by itself, each would leave a helper behind.
 static MOUNTS: Mutex<Option<RemoteMounts>> = Mutex::new(None);
 
-/// The space of a mounted file system. Never hangs.
+/// Queries the space of a mounted file system. Never hangs.
 pub(super) fn space(root: &Root, mount: &MountInfo) -> Space {
     if is_local(mount) {
         return statvfs(&mount.point).map_or(Space::Unknown, Space::Known);
@@ -56,8 +56,8 @@ pub(super) fn space(root: &Root, mount: &MountInfo) -> Space {
     mounts.get_or_insert_default().space(root, mount)
 }
 
-/// Whether what is at a path can be used without waiting for a server or FUSE program that does not answer. The path must not lead
-/// through symbolic links.
+/// Whether the file at a path can be used without waiting for a server or FUSE program that does not answer. The path must not
+/// contain symbolic links.
 pub fn answers(root: &Root, path: &str) -> bool {
     if !root.is_live() {
         return true;
@@ -70,13 +70,14 @@ pub fn answers(root: &Root, path: &str) -> bool {
     is_fresh || matches!(mounts.space(root, mount), Space::Known(_))
 }
 
-/// The same for a path as a process sees it.
+/// Like [`answers`], for a path in the mount namespace of a process.
 pub(crate) fn answers_process(root: &Root, pid: u32, path: &str) -> bool {
     let mounts = mountinfo::parse(&root.maybe(&format!("proc/{pid}/mountinfo")).unwrap_or_default());
     mountinfo::holder(&mounts, path).is_none_or(|mount| is_local(mount) || device_answers(root, &mount.number))
 }
 
-/// The same for what is mounted with a device number; no, if it is mounted for others only, and so nobody can be asked here.
+/// Like [`answers`], for the file system with a device number. Returns false if it is mounted only in other namespaces, because
+/// it cannot be queried then.
 fn device_answers(root: &Root, number: &str) -> bool {
     let mounts = mountinfo::read(root).unwrap_or_default();
     mounts.iter().find(|mount| mount.number == number).is_some_and(|mount| answers(root, &mount.point))
@@ -119,7 +120,7 @@ impl RemoteMounts {
     }
 }
 
-/// What identifies a mounted file system to all programs of a user, until the next boot.
+/// Identifies a mounted file system across all programs of a user, until the next boot.
 fn name(root: &Root, mount: &MountInfo) -> String {
     // SAFETY: geteuid takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };
@@ -127,11 +128,11 @@ fn name(root: &Root, mount: &MountInfo) -> String {
     format!("whyslow/{user}/{namespace}/{}", mount.number)
 }
 
-/// Whether a FUSE program has requests that it neither answers nor makes progress with
-/// (Documentation/filesystems/fuse.rst: waiting). Says no if the kernel does not say.
+/// Whether a FUSE program has pending requests and makes no progress with them (Documentation/filesystems/fuse.rst: waiting).
+/// Returns false if the kernel does not report the count.
 fn holds_requests(root: &Root, number: &str) -> bool {
     const STEP: Duration = Duration::from_millis(10);
-    // The file cannot be read at an offset (nonseekable_open), as other files of the kernel are here.
+    // Not read through the cache: the file cannot be read at an offset (nonseekable_open).
     let waiting = || {
         let text = std::fs::read_to_string(root.at(format!("{}/waiting", connection(number)?))).ok()?;
         text.trim().parse::<u64>().ok()
@@ -142,21 +143,21 @@ fn holds_requests(root: &Root, number: &str) -> bool {
         sleep(STEP);
         match waiting() {
             Some(now) if now >= least => least = now,
-            // Fewer than before: it answers.
+            // The count dropped: the program answers.
             _ => return false,
         }
     }
     true
 }
 
-/// The folder of a FUSE connection, which is named by the device number as the kernel has it (include/linux/kdev_t.h).
+/// Returns the directory of a FUSE connection, whose name is the device number in the kernel's encoding (include/linux/kdev_t.h).
 fn connection(number: &str) -> Option<String> {
     let (major, minor) = number.split_once(':')?;
     let (major, minor) = (major.parse::<u64>().ok()?, minor.parse::<u64>().ok()?);
     Some(format!("sys/fs/fuse/connections/{}", major << 20 | minor))
 }
 
-/// Whether the kernel answers from memory. A FUSE program can also have a block device (fuseblk).
+/// Whether the kernel answers from memory. A FUSE file system can also have a block device (fuseblk).
 fn is_local(mount: &MountInfo) -> bool {
     !mount.kind.starts_with("fuse") && (!mount.number.starts_with("0:") || LOCAL.contains(&mount.kind.as_str()))
 }

@@ -1,6 +1,6 @@
 //! /sys/block/*/device/*_cnt: commands that a SCSI disk completed, failed and did not answer in time (drivers/scsi/scsi_sysfs.c,
-//! show_iostat_counterbits), those that are not finished, and whether the error handler is at work on its adapter. The kernel logs
-//! commands that it aborts and retries only if SCSI logging is enabled.
+//! show_iostat_counterbits), commands in flight, and whether the error handler is active on its adapter. The kernel logs commands
+//! that it aborts and retries only if SCSI logging is enabled.
 
 use super::{device, queue};
 use crate::{Root, SourceError, SourceInfo};
@@ -11,11 +11,10 @@ use whyslow_model::value::Counter;
 pub(super) const INFO: SourceInfo =
     SourceInfo::new("sys/block/scsi", "commands of SCSI disks that failed or timed out");
 
-/// A SCSI disk.
 pub(super) struct Listed {
-    /// As sysfs spells it.
+    /// Name in sysfs.
     name: String,
-    /// The file with the state of its adapter.
+    /// File that contains the state of its adapter.
     adapter_state: Option<String>,
 }
 
@@ -40,7 +39,8 @@ pub(super) fn read(disks: &[Listed], root: &Root, out: &mut Snapshot) -> Result<
             completed: count("iodone_cnt"),
             failed: count("ioerr_cnt"),
             timeouts: count("iotmo_cnt"),
-            // Counts do not show them: commands that timed out are never counted as done before Linux 6.2, and at once since.
+            // Not derived from the counts: before Linux 6.2, commands that timed out are never counted as done; since then, they
+            // are at once.
             in_flight: root.polled_number(&format!("sys/block/{}/device/device_busy", disk.name)).into(),
             // "recovery", "cancel/recovery" or "deleted/recovery" (scsi_sysfs.c: shost_states).
             recovering: state.map(|state| f64::from(u8::from(state.ends_with("recovery")))).into(),

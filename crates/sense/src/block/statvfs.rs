@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
-/// In bytes, and counts of inodes.
+/// Space in bytes and counts of inodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FsSpace {
     pub(super) size: u64,
@@ -13,7 +13,7 @@ pub(super) struct FsSpace {
     pub(super) inodes_free: u64,
 }
 
-/// `None` without permission, or if the mount is gone.
+/// Returns `None` without permission, or if the mount is gone.
 pub(super) fn statvfs(point: &str) -> Option<FsSpace> {
     let path = CString::new(point).ok()?;
     let mut answer = MaybeUninit::<libc::statvfs>::uninit();

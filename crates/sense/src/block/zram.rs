@@ -14,7 +14,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// `None` if the device is not set up.
+/// Reads a device. Returns `None` if it is not set up.
 fn zram(root: &Root, name: &str) -> Option<Zram> {
     let word = |file: &str| root.word(&format!("sys/block/{name}/{file}"));
     word("initstate").filter(|state| state == "1")?;

@@ -1,4 +1,4 @@
-//! Commands of bpf(2) that aya does not have.
+//! Commands of bpf(2) that aya does not provide.
 
 use aya::Pod;
 use aya::maps::{HashMap, IterableMap, MapData, MapError};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Entries per call; doubled if a hash bucket has more.
 const BATCH_SIZE: usize = 256;
 
-// include/uapi/linux/bpf.h.
+// Constants of include/uapi/linux/bpf.h.
 const BPF_RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
@@ -32,7 +32,7 @@ struct BatchAttr {
     flags: u64,
 }
 
-/// `raw_tracepoint`. No name, as the program was loaded for its tracepoint.
+/// `raw_tracepoint`, without a name, because the program was loaded for its tracepoint.
 #[repr(C)]
 struct RawTracepoint {
     name: u64,
@@ -69,8 +69,8 @@ struct IterCreate {
     flags: u32,
 }
 
-/// All entries of a hash map, hundreds per call; reading them one by one takes two calls each. Entries that change meanwhile may be
-/// missed or returned twice.
+/// Reads all entries of a hash map, hundreds per call; reading them one by one takes two calls each. Entries that change
+/// meanwhile may be missed or returned twice.
 pub(crate) fn entries<T: Borrow<MapData>, K: Pod, V: Pod>(map: &HashMap<T, K, V>) -> Result<Vec<(K, V)>, MapError> {
     let fd = map.map().fd().as_fd();
     let mut found = Vec::new();
@@ -123,7 +123,7 @@ pub(super) fn attach_tracepoint(program: BorrowedFd<'_>) -> io::Result<OwnedFd> 
     descriptor(unsafe { bpf(BPF_RAW_TRACEPOINT_OPEN, &mut to) })
 }
 
-/// Attaches an iterator, so that it can be run; with `once`, to our own main thread only, so that it is called once.
+/// Attaches an iterator, so that it can be run; with `once`, only to our own main thread, so that it is called once.
 pub(super) fn attach_iterator(program: BorrowedFd<'_>, once: bool) -> io::Result<OwnedFd> {
     let ours = OneTask { tid: std::process::id(), ..OneTask::default() };
     let (iter_info, iter_info_len) = if once { (&raw const ours as u64, size_of_val(&ours) as u32) } else { (0, 0) };
@@ -134,7 +134,7 @@ pub(super) fn attach_iterator(program: BorrowedFd<'_>, once: bool) -> io::Result
     descriptor(unsafe { bpf(BPF_LINK_CREATE, &mut link) })
 }
 
-/// A file from which the output of an attached iterator can be read.
+/// Opens a file from which the output of an attached iterator can be read.
 pub(super) fn run_iterator(link: BorrowedFd<'_>) -> io::Result<File> {
     let mut run = IterCreate { link_fd: link.as_raw_fd() as u32, flags: 0 };
     // SAFETY: it contains no addresses.
@@ -146,6 +146,8 @@ fn descriptor(result: io::Result<libc::c_long>) -> io::Result<OwnedFd> {
     result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
+/// Calls bpf(2).
+///
 /// # Safety
 /// Addresses in `attributes` must point to memory that the command may read and write.
 unsafe fn bpf<A>(command: libc::c_int, attributes: &mut A) -> io::Result<libc::c_long> {

@@ -7,28 +7,28 @@ use std::collections::HashMap;
 use std::fs;
 use std::ops::Range;
 
-/// Of `struct btf_header`.
+/// `magic` of `struct btf_header`.
 const MAGIC: u16 = 0xeb9f;
 /// BTF_KIND_ENUM.
 const ENUM: u32 = 6;
-/// What all types have in common: the name, kind and number of members, and a size or type.
+/// Size of the part that all types share: the name, kind and number of members, and a size or type.
 const HEAD: usize = 12;
-/// Where the header has the length of the strings.
+/// Offset of the string section's length in the header.
 const STRINGS_LENGTH: usize = 20;
 
-/// The names of the enum `name` by value; empty if the kernel has no such enum.
+/// Returns the names of the enum `name` by value; empty if the kernel has no such enum.
 pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, SourceError> {
     let bytes = fs::read(root.at(TYPES)).map_err(|e| SourceError::from_io(TYPES, &e))?;
     let types = Types::of(&bytes).ok_or_else(|| SourceError::malformed(TYPES, "BTF header"))?;
     Ok(types.values(name).unwrap_or_default())
 }
 
-/// Gives the enum without a name that has this member a name, so that programs can ask for its values: relocations go by the names of
-/// types. Without such an enum, the bytes stay as they are.
+/// Names the anonymous enum that has this member, so that programs can query its values: relocations use the names of types.
+/// Without such an enum, the bytes stay unchanged.
 pub(super) fn name_enum_with(member: &str, name: &str, bytes: &mut Vec<u8>) -> Option<()> {
     let (types, strings) = (part(bytes, 8)?, part(bytes, 16)?);
     let place = types.start + Types::of(bytes)?.unnamed_with(member)?;
-    // Strings are the last part, as the kernel writes it.
+    // The kernel writes the strings as the last section.
     if strings.end != bytes.len() {
         return None;
     }
@@ -40,7 +40,7 @@ pub(super) fn name_enum_with(member: &str, name: &str, bytes: &mut Vec<u8>) -> O
     Some(())
 }
 
-/// Where a part is whose place and length the header has from `at` on.
+/// Returns the range of a section whose offset and length are in the header at `at`.
 fn part(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let header = |at: usize| word(bytes, at).map(|w| w as usize);
     let from = header(4)?.checked_add(header(at)?)?;
@@ -66,7 +66,7 @@ impl<'b> Types<'b> {
         Some((0..members).filter_map(|i| self.value(at + HEAD + i * 8)).collect())
     }
 
-    /// Where the enum without a name is that has this member.
+    /// Returns the position of the anonymous enum that has this member.
     fn unnamed_with(&self, member: &str) -> Option<usize> {
         let name = [&[0], member.as_bytes(), &[0]].concat();
         let offset = self.strings.windows(name.len()).position(|bytes| bytes == name)? as u32 + 1;
@@ -77,7 +77,7 @@ impl<'b> Types<'b> {
         self.enums().find(has_it).map(|(at, _)| at)
     }
 
-    /// Where each enum is, and the number of its members.
+    /// Iterates over the positions of enums and their numbers of members.
     fn enums(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut next = 0;
         let types = std::iter::from_fn(move || {
@@ -103,7 +103,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|w| u32::from_ne_bytes(*w))
 }
 
-/// Bytes after the common part of a type; `None` for an unknown kind.
+/// Returns the number of bytes after the common part of a type; `None` for an unknown kind.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     Some(match kind {
         // Integers, variables and declaration tags.
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// An integer, then `enum reason { none, late = 5 }`.
+    /// Builds types: an integer, then `enum reason { none, late = 5 }`.
     fn small() -> Vec<u8> {
         with_enum(1)
     }

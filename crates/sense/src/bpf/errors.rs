@@ -1,5 +1,5 @@
-//! Why BPF cannot be used, as a blind spot reports it: what is missing before anything is loaded (capabilities(7),
-//! kernel_lockdown(7)), and the errors of loading and reading.
+//! Reasons why BPF cannot be used, as blind spots report them: missing prerequisites, checked before anything is loaded
+//! (capabilities(7), kernel_lockdown(7)), and errors of loading and reading.
 
 use crate::root::{Root, status_field};
 use crate::source_error::SourceError;
@@ -14,15 +14,15 @@ const BPF: u64 = 1 << 39;
 /// BTF of the running kernel (Documentation/bpf/btf.rst).
 pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
 
-/// What the verifier of an older kernel says of a program, and what that kernel lacks.
+/// Messages of older kernels' verifiers about a program, and the feature that such a kernel lacks.
 const OLDER_KERNELS: &[(&str, &str)] = &[
     ("uses reserved fields", "atomic operations that return the old value (added in Linux 5.12)"),
     ("invalid func unknown", "a function that the program calls"),
     ("invalid bpf_context access", "an argument of the tracepoint"),
 ];
 
-/// Checked before anything is loaded: without BTF, programs would load and read nonsense. Returns the first thing that is missing,
-/// with its remedy.
+/// Checks the prerequisites before anything is loaded: without BTF, programs would load and read nonsense. Returns the first one
+/// that is missing, with its remedy.
 pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
     root.require_bpf()?;
     if !root.at(TYPES).exists() {
@@ -34,7 +34,7 @@ pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
     unlocked(&root.maybe("sys/kernel/security/lockdown").unwrap_or_default())
 }
 
-/// Whether the process of this status file may load and attach tracing programs.
+/// Checks that the process of this status file may load and attach tracing programs.
 fn privileged(status: &str) -> Result<(), SourceError> {
     let held = status_field(status, "CapEff")
         .and_then(|hex| u64::from_str_radix(hex, 16).ok())
@@ -48,7 +48,7 @@ fn privileged(status: &str) -> Result<(), SourceError> {
     })
 }
 
-/// Whether programs may read kernel memory, which lockdown for confidentiality forbids.
+/// Checks that programs may read kernel memory, which lockdown for confidentiality forbids.
 fn unlocked(lockdown: &str) -> Result<(), SourceError> {
     if !lockdown.contains("[confidentiality]") {
         return Ok(());
@@ -67,7 +67,7 @@ pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> SourceError
     SourceError::Failed(format!("BPF {object}: {}", causes(error)))
 }
 
-/// Why an object could not be loaded.
+/// Returns the reason why an object could not be loaded.
 pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceError {
     let why = causes(error);
     if system_error(error) == Some(libc::EPERM) {
@@ -90,18 +90,18 @@ pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceErro
     SourceError::Failed(format!("BPF {object}: {why}"))
 }
 
-/// The tracepoint that the kernel lacks: it has no type for its arguments, which aya looks for as `btf_trace_NAME`.
+/// Returns the tracepoint that the kernel lacks: it has no type for the arguments, which aya looks up as `btf_trace_NAME`.
 fn missing_tracepoint(why: &str) -> Option<&str> {
     let name = why.split_once("unknown BTF type `btf_trace_")?.1;
     Some(name.split_once('`')?.0)
 }
 
-/// The errno at the root of an error.
+/// Returns the errno at the root of an error.
 fn system_error(error: &(dyn Error + 'static)) -> Option<i32> {
     chain(error).find_map(|e| e.downcast_ref::<io::Error>()?.raw_os_error())
 }
 
-/// An error and its causes in one line; of a verifier log, the first and the last line.
+/// Formats an error and its causes in one line; shortens a verifier log to its first and last line.
 pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
     const LONGEST: usize = 300;
     let mut words: Vec<String> = Vec::new();
@@ -112,7 +112,7 @@ pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
         }
     }
     let text = words.join(": ");
-    // What the verifier adds at the end of its log are statistics.
+    // The verifier appends statistics to its log.
     let is_statistics =
         |line: &str| ["processed ", "stack depth ", "verification time "].iter().any(|s| line.starts_with(s));
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_statistics(line));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_an_older_verifier_refuses_is_not_supported_by_its_kernel() {
-        // Debian 11, Linux 5.10.
+        // The messages of Debian 11, Linux 5.10.
         for (log, lacks) in [
             ("BPF_STX uses reserved fields\nprocessed 0 insns (limit 1000000)", "atomic operations"),
             (

@@ -1,8 +1,8 @@
-//! BPF: observing what /proc does not show.
+//! BPF: observes what /proc does not show.
 //!
-//! One object per concern, loaded, attached and detached on its own by a source made with [`loaded`](crate::source::loaded); if the
-//! object cannot be loaded, the source is a blind spot with reason and remedy. Nothing is pinned: programs are attached through file
-//! descriptors, which close with the process however it ends.
+//! Each concern has one object, which a source made with [`loaded`](crate::source::loaded) loads, attaches and detaches on its
+//! own. If the object cannot be loaded, the source is a blind spot with reason and remedy. Nothing is pinned: programs are
+//! attached through file descriptors, which close with the process however it ends.
 
 mod calls;
 pub(crate) mod enums;
@@ -36,13 +36,13 @@ macro_rules! c_struct {
 }
 pub(crate) use c_struct;
 
-/// The structure at the start of these bytes; `None` if there are too few.
+/// Reads the structure at the start of these bytes; `None` if there are too few.
 pub(crate) fn from_bytes<T: aya::Pod>(bytes: &[u8]) -> Option<T> {
     // SAFETY: there are enough bytes, and any bytes make a `Pod`.
     (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// A C string in a fixed array, up to its first zero byte; `None` if it is empty.
+/// Reads a C string from a fixed array, up to its first zero byte; `None` if it is empty.
 pub(crate) fn c_string(bytes: &[u8]) -> Option<String> {
     let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
     (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())

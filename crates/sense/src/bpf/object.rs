@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// The compiled crates/sense/bpf/NAME.bpf.c.
+/// Includes the compiled crates/sense/bpf/NAME.bpf.c.
 macro_rules! include_object {
     ($name:literal) => {
         aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
@@ -27,15 +27,15 @@ macro_rules! include_object {
 pub(crate) use include_object;
 
 /// The kernel's type information (BTF), parsed, and the loader that uses it: about 13 MB and 60 ms. Code that loads several
-/// objects holds one of these until all are loaded; the last one dropped frees the memory.
+/// objects holds one of these until all are loaded; dropping the last one frees the memory.
 #[derive(Clone)]
 pub(crate) struct KernelBtf(Arc<Mutex<BtfLoader>>);
 
 impl KernelBtf {
-    /// Parses the BTF unless it is held already.
+    /// Parses the BTF unless it is in memory already.
     ///
     /// # Errors
-    /// This kernel or this process may not use BPF; the BTF is malformed.
+    /// Fails if this kernel or this process may not use BPF, or if the BTF is malformed.
     pub(crate) fn of(root: &Root) -> Result<Self, SourceError> {
         static HELD: Mutex<Weak<Mutex<BtfLoader>>> = Mutex::new(Weak::new());
         errors::check(root)?;
@@ -51,7 +51,7 @@ impl KernelBtf {
     }
 }
 
-/// One loader for all objects: aya parses the BTF again for each loader.
+/// The single loader for all objects: aya parses the BTF again for each loader.
 struct BtfLoader {
     /// Borrows `btf`, whatever its lifetime says. Declared first, so it is dropped first.
     loader: EbpfLoader<'static>,
@@ -62,11 +62,11 @@ struct BtfLoader {
 impl BtfLoader {
     fn new() -> Result<Self, BtfError> {
         let mut loader = EbpfLoader::new();
-        // Frees the BTF it has parsed itself before ours is parsed: one copy in memory is enough.
+        // Frees the BTF that aya parsed itself before ours is parsed, because one copy in memory is enough.
         loader.btf(None);
         let path = Path::new("/").join(errors::TYPES);
         let mut bytes = fs::read(&path).map_err(|error| BtfError::FileError { path, error })?;
-        // Linux 6.12 numbers these flags anew, and gives the enum no name (include/linux/blk-mq.h).
+        // Linux 6.12 renumbers these flags, in an anonymous enum (include/linux/blk-mq.h).
         let _ = enums::name_enum_with("__RQF_IO_STAT", "rqf_flags", &mut bytes);
         let btf = Box::new(Btf::parse(&bytes, Endianness::default())?);
         // SAFETY: the BTF is on the heap, where it stays when the BtfLoader moves, and is only borrowed as shared; the
@@ -76,7 +76,8 @@ impl BtfLoader {
         Ok(Self { loader, btf, functions: Functions::default() })
     }
 
-    /// Without BTF the fields would not be relocated and the programs would silently read nonsense; this loader always has it.
+    /// Loads an object. Without BTF the fields would not be relocated and the programs would silently read nonsense; this loader
+    /// always has it.
     fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
         let mut ebpf = self.loader.load(&self.functions.resolve(bytes, &self.btf))?;
         for (name, program) in ebpf.programs_mut() {
@@ -111,12 +112,11 @@ pub(crate) struct Object {
 
 impl Object {
     /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`, named after their tracepoints;
-    /// `optional_NAME` where a kernel may lack the tracepoint).
-    /// Iterators are loaded on request ([`load_iterator`](Self::load_iterator)); programs of other kinds are left to the caller
-    /// ([`programs`](Self::programs)).
+    /// `optional_NAME` if a kernel may lack the tracepoint). Iterators are loaded on request
+    /// ([`load_iterator`](Self::load_iterator)); programs of other kinds are left to the caller ([`programs`](Self::programs)).
     ///
     /// # Errors
-    /// BPF cannot be used here, this kernel lacks a tracepoint or field, or the verifier rejects a program.
+    /// Fails if BPF cannot be used here, this kernel lacks a tracepoint or field, or the verifier rejects a program.
     pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, SourceError> {
         let btf = KernelBtf::of(root)?;
         let mut loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +135,7 @@ impl Object {
         Ok(Self { name, ebpf, attached, iterator: None })
     }
 
-    /// Some of its tracepoint programs with their links, for an owner that detaches and attaches them.
+    /// Takes several tracepoint programs with their links, for an owner that detaches and attaches them.
     pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), SourceError> {
         let descriptor = |tracepoint: &&str| {
             let program = self.ebpf.program(tracepoint).ok_or_else(|| errors::missing(self.name, tracepoint))?;
@@ -147,7 +147,7 @@ impl Object {
         Ok((Tracepoints { object: self.name, programs: programs.into() }, Attached { _links: attached }))
     }
 
-    /// Runs an iterator that is loaded and returns the file with its output.
+    /// Runs a loaded iterator and returns the file with its output.
     pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, SourceError> {
         let name = self.name;
         let link = match self.iterator.take() {
@@ -163,10 +163,11 @@ impl Object {
         file
     }
 
-    /// Loads an iterator (`SEC("iter/NAME") int NAME(...)`, or `once_NAME` if it is called once), which takes tens of milliseconds.
+    /// Loads an iterator (`SEC("iter/NAME") int NAME(...)`, or `once_NAME` if it is called once), which takes tens of
+    /// milliseconds.
     ///
     /// # Errors
-    /// It uses kfuncs that this kernel lacks, or the verifier rejects it.
+    /// Fails if it uses kfuncs that this kernel lacks, or the verifier rejects it.
     pub(crate) fn load_iterator(&mut self, iterator: &str, root: &Root) -> Result<(), SourceError> {
         let btf = KernelBtf::of(root)?;
         let loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +179,7 @@ impl Object {
         }
     }
 
-    /// A map, to be wrapped in its type: `aya::maps::HashMap::try_from(object.map("requests")?)`.
+    /// Returns a map, to be wrapped in its type: `aya::maps::HashMap::try_from(object.map("requests")?)`.
     pub(crate) fn map(&self, map: &str) -> Result<&Map, SourceError> {
         self.ebpf.map(map).ok_or_else(|| errors::missing(self.name, map))
     }
@@ -219,7 +220,7 @@ impl Object {
         map.insert(key, value, 0).map_err(|e| errors::failed(name, &e))
     }
 
-    /// An entry of a hash map; `None` if there is none.
+    /// Returns an entry of a hash map; `None` if there is none.
     pub(crate) fn get<K: Pod, V: Pod>(&self, map: &str, key: &K) -> Result<Option<V>, SourceError> {
         let map: HashMap<&MapData, K, V> = HashMap::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
         match map.get(key, 0) {
@@ -229,7 +230,7 @@ impl Object {
         }
     }
 
-    /// Removes an entry of a hash map with values of type `V`, if it is there.
+    /// Removes an entry, if present, from a hash map with values of type `V`.
     pub(crate) fn remove<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Result<(), SourceError> {
         let name = self.name;
         let data = self.ebpf.map_mut(map).ok_or_else(|| errors::missing(name, map))?;
@@ -240,18 +241,18 @@ impl Object {
         }
     }
 
-    /// How often its programs ran, and for how long altogether, while the kernel kept count (kernel.bpf_stats_enabled).
+    /// Returns the run count and total run time of its programs while the kernel kept statistics (kernel.bpf_stats_enabled).
     pub(crate) fn cost(&self) -> (u64, Duration) {
         let info = self.ebpf.programs().filter_map(|(_, program)| program.info().ok());
         info.fold((0, Duration::ZERO), |(runs, time), info| (runs + info.run_count(), time + info.run_time()))
     }
 
-    /// Reports an error of one of its maps.
+    /// Converts an error of one of its maps.
     pub(crate) fn failed(&self, error: &(dyn Error + 'static)) -> SourceError {
         errors::failed(self.name, error)
     }
 
-    /// A map to be owned by the caller, as a ring buffer must be.
+    /// Takes a map that the caller must own, as a ring buffer must be.
     pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, SourceError> {
         self.ebpf.take_map(map).ok_or_else(|| errors::missing(self.name, map))
     }
@@ -281,7 +282,7 @@ impl Tracepoints {
     }
 }
 
-/// What an iterator iterates over.
+/// Returns the kind of object that an iterator visits.
 fn over(iterator: &str) -> &str {
     iterator.strip_prefix(ONCE).unwrap_or(iterator)
 }

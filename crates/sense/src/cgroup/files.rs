@@ -10,34 +10,34 @@ pub(super) type KeyMetric = (&'static str, &'static str, u64);
 /// Nanoseconds per microsecond.
 pub(super) const US: u64 = 1000;
 
-/// A cgroup's directory, and how reading it went so far.
+/// A cgroup's directory, and the outcome of reading it so far.
 pub(super) struct CgroupDir<'r> {
     root: &'r Root,
     path: &'r str,
     polled: bool,
     /// Whether any file could be read.
     pub(super) found: bool,
-    /// The first refusal.
+    /// The first permission error.
     pub(super) denied: Option<SourceError>,
 }
 
 impl<'r> CgroupDir<'r> {
-    /// A directory whose files are read once in a while.
+    /// Opens a directory whose files are read occasionally.
     pub(super) fn new(root: &'r Root, path: &'r str) -> Self {
         Self { root, path, polled: false, found: false, denied: None }
     }
 
-    /// A directory whose files are read at every sample.
+    /// Opens a directory whose files are read at every sample.
     pub(super) fn polled(root: &'r Root, path: &'r str) -> Self {
         Self { polled: true, ..Self::new(root, path) }
     }
 
-    /// Whether it is a copy.
+    /// Whether the directory belongs to a captured tree.
     pub(super) fn is_captured(&self) -> bool {
         !self.root.is_live()
     }
 
-    /// The content of a file; `None` if this kernel lacks it or the cgroup was just removed.
+    /// Reads a file. Returns `None` if this kernel lacks it or the cgroup was just removed.
     pub(super) fn text(&mut self, file: &str) -> Option<String> {
         let path = format!("{}/{file}", self.path);
         match if self.polled { self.root.polled_text(&path) } else { self.root.text(&path) } {
@@ -54,7 +54,7 @@ impl<'r> CgroupDir<'r> {
         }
     }
 
-    /// The number in a file; `None` for `max` and `-1`, which mean no limit.
+    /// Reads the number in a file. Returns `None` for `max` and `-1`, which mean no limit.
     pub(super) fn number(&mut self, file: &str) -> Option<u64> {
         self.text(file)?.trim().parse().ok()
     }
@@ -71,7 +71,7 @@ impl<'r> CgroupDir<'r> {
     }
 }
 
-/// Fills the metrics of `row` that `fields` names.
+/// Fills the metrics of `row` that `fields` lists.
 pub(super) fn fill<'t, F: Family>(row: &mut F, values: impl Iterator<Item = (&'t str, u64)>, fields: &[KeyMetric]) {
     for (key, value) in values {
         if let Some((_, metric, scale)) = fields.iter().find(|field| field.0 == key) {
@@ -80,7 +80,7 @@ pub(super) fn fill<'t, F: Family>(row: &mut F, values: impl Iterator<Item = (&'t
     }
 }
 
-/// Lines of `key value`.
+/// Parses lines of `key value`.
 pub(super) fn flat_keyed(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
         let (key, value) = line.split_once(' ')?;
@@ -88,7 +88,7 @@ pub(super) fn flat_keyed(text: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
-/// The `key=value` pairs of a nested keyed line; skips the value `max`.
+/// Parses the `key=value` pairs of a nested keyed line; skips the value `max`.
 pub(super) fn nested_keyed(line: &str) -> impl Iterator<Item = (&str, u64)> {
     line.split_ascii_whitespace().filter_map(|word| {
         let (key, value) = word.split_once('=')?;
@@ -96,20 +96,20 @@ pub(super) fn nested_keyed(line: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
-/// Lines that begin with a device, `8:16 rest`: `major:minor` and the rest.
+/// Parses lines that begin with a device, `8:16 rest`: returns `major:minor` and the rest.
 pub(super) fn by_device(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.split_once(' ')).filter(|(number, _)| {
         number.split_once(':').is_some_and(|(a, b)| a.parse::<u32>().is_ok() && b.parse::<u32>().is_ok())
     })
 }
 
-/// cpu.max: quota (`None` for `max`) and period in microseconds.
+/// Parses cpu.max: quota (`None` for `max`) and period in microseconds.
 pub(super) fn cpu_max(text: &str) -> (Option<u64>, Option<u64>) {
     let mut words = text.split_ascii_whitespace().map(|word| word.parse().ok());
     (words.next().flatten(), words.next().flatten())
 }
 
-/// A pressure file: total stall time in microseconds by `some` and `full` (Documentation/accounting/psi.rst).
+/// Parses a pressure file: total stall time in microseconds for `some` and `full` (Documentation/accounting/psi.rst).
 pub(super) fn pressure(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
         let (kind, values) = line.split_once(' ')?;
@@ -118,7 +118,7 @@ pub(super) fn pressure(text: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
-/// The share of the last minute in which a task waited, from a pressure file.
+/// Returns the share of the last minute in which a task stalled, from a pressure file.
 pub(super) fn pressure_average(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let percent: f64 = some.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg60="))?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Where the cgroup hierarchies are mounted, and the cgroups in them (cgroups(7)).
+//! The mount points of the cgroup hierarchies, and the cgroups in them (cgroups(7)).
 
 use super::files::flat_keyed;
 use crate::block::mountinfo::{self, MountInfo, MountWatch};
@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 use whyslow_model::value::Name;
 
-/// The controllers of version 1 that are read.
+/// The version 1 controllers that are read.
 const CONTROLLERS: &[&str] = &["cpu", "cpuacct", "memory", "blkio", "pids"];
-/// How long a list is valid while the kernel's count is unchanged: one cgroup can come as another goes.
+/// Time for which a list is valid while the kernel's count is unchanged: one cgroup can appear as another is removed.
 const LIST_TTL: Duration = Duration::from_secs(5);
 
 /// All hierarchies and their cgroups, which are listed again only when the kernel's count of them changes.
@@ -25,15 +25,15 @@ pub(super) struct ListedHierarchy {
     pub(super) hierarchy: CgroupHierarchy,
     /// Paths of its cgroups below the mount point.
     pub(super) groups: Vec<String>,
-    /// The kernel's count when they were listed, and when; `None` if they have to be listed again.
+    /// The kernel's count and the time when they were listed; `None` if they have to be listed again.
     listed: Option<(Option<u64>, Instant)>,
 }
 
 impl Hierarchies {
-    /// Lists what may have changed. Returns whether any list did.
+    /// Lists the hierarchies and cgroups that may have changed. Returns whether any list did.
     ///
     /// # Errors
-    /// The mounts cannot be read, or there is no hierarchy.
+    /// Fails if the mounts cannot be read or there is no hierarchy.
     pub(super) fn refresh(&mut self, root: &Root) -> Result<bool, SourceError> {
         let mut changed = false;
         if let Some(hierarchies) = self.mounted(root)?
@@ -54,8 +54,8 @@ impl Hierarchies {
         Ok(changed)
     }
 
-    /// The controllers of version 1 that have cgroups besides the root, but whose hierarchy is not mounted here, and how many. A copy
-    /// of /proc need not come with the mounts.
+    /// Returns the version 1 controllers that have cgroups besides the root, but whose hierarchy is not mounted here, with the
+    /// number of these cgroups. A captured /proc may lack the mounts.
     pub(super) fn hidden(&self, root: &Root) -> Vec<(&'static str, u64)> {
         if !root.is_live() {
             return Vec::new();
@@ -64,17 +64,17 @@ impl Hierarchies {
         hidden(&counts, self.all.iter().map(|listed| &listed.hierarchy.version))
     }
 
-    /// The hierarchies, if they may have changed since the last call.
+    /// Returns the hierarchies, if they may have changed since the last call.
     fn mounted(&mut self, root: &Root) -> Result<Option<Vec<CgroupHierarchy>>, SourceError> {
         let mounted = self.watch.changed(root).map(|mounts| mounts.map(of_mounts));
-        // A copy of some files of /sys need not have the mounts.
+        // A captured tree with some files of /sys may lack the mounts.
         if root.is_live() || matches!(&mounted, Ok(Some(hierarchies)) if !hierarchies.is_empty()) {
             return mounted;
         }
         Ok(Some(of_folders(root)))
     }
 
-    /// Lists everything again at the next refresh: a listed cgroup is gone.
+    /// Lists everything again at the next refresh, because a listed cgroup was removed.
     pub(super) fn invalidate(&mut self) {
         for listed in &mut self.all {
             listed.listed = None;
@@ -82,8 +82,10 @@ impl Hierarchies {
     }
 }
 
+/// Fails if controllers are hidden.
+///
 /// # Errors
-/// Controllers are hidden.
+/// Controllers are in use, but their hierarchies are not mounted here.
 pub(super) fn require_mounted(hidden: &[(&str, u64)]) -> Result<(), SourceError> {
     if hidden.is_empty() {
         return Ok(());
@@ -113,7 +115,6 @@ impl ListedHierarchy {
     }
 }
 
-/// A mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CgroupHierarchy {
     /// Relative to the root.
@@ -125,7 +126,7 @@ pub(super) struct CgroupHierarchy {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// With those of its controllers that are read.
+    /// Version 1, with the controllers that are read.
     V1 {
         controllers: Vec<&'static str>,
     },
@@ -137,7 +138,7 @@ impl Version {
         matches!(self, Self::V1 { controllers } if controllers.contains(&controller))
     }
 
-    /// The version's name in the catalogue.
+    /// Returns the version's name in the catalogue.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::V1 { .. } => "v1",
@@ -146,8 +147,9 @@ impl Version {
     }
 }
 
-/// The controllers that /proc/cgroups (name, number of the hierarchy, cgroups) shows in use in version 1, and that no mounted
-/// hierarchy has, each with its cgroups besides the root, which has no limits. Those of version 2 have the number 0 there.
+/// Returns the controllers that /proc/cgroups (name, number of the hierarchy, cgroups) shows in use in version 1 and that no
+/// mounted hierarchy has, each with the number of its cgroups besides the root, which has no limits. Version 2 controllers have
+/// hierarchy 0.
 fn hidden<'v>(proc_cgroups: &str, mounted: impl Iterator<Item = &'v Version> + Clone) -> Vec<(&'static str, u64)> {
     let in_use = proc_cgroups.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -159,10 +161,10 @@ fn hidden<'v>(proc_cgroups: &str, mounted: impl Iterator<Item = &'v Version> + C
     in_use.filter(|(controller, _)| !mounted.clone().any(|version| version.has(controller))).collect()
 }
 
-/// The hierarchies with something to read, version 2 first.
+/// Selects the hierarchies with something to read, version 2 first.
 fn of_mounts(mut mounts: Vec<MountInfo>) -> Vec<CgroupHierarchy> {
     mounts.retain(|m| version(m).is_some());
-    // Of several mounts of one hierarchy, the one that shows most of it is read.
+    // If a hierarchy has several mounts, the one that shows most of it is read.
     mounts.sort_by_key(|m| m.root.len());
     let mut numbers = Vec::new();
     mounts.retain(|m| {
@@ -175,7 +177,7 @@ fn of_mounts(mut mounts: Vec<MountInfo>) -> Vec<CgroupHierarchy> {
     found
 }
 
-/// The hierarchies of a copy, by the folders where they are usually mounted: those of version 1 are named after their controllers.
+/// Finds the hierarchies of a captured tree by the usual mount points: those of version 1 are named after their controllers.
 fn of_folders(root: &Root) -> Vec<CgroupHierarchy> {
     const TOP: &str = "sys/fs/cgroup";
     let hierarchy = |mount_point: String, version| CgroupHierarchy { mount_point, top: String::new(), version };
@@ -202,7 +204,7 @@ fn hierarchy(mount: &MountInfo) -> Option<CgroupHierarchy> {
     Some(CgroupHierarchy { mount_point: relative(&mount.point), top: relative(&mount.root), version: version(mount)? })
 }
 
-/// `None` for a hierarchy without a controller that is read (`name=systemd`, freezer), and for other file systems.
+/// Returns `None` for a hierarchy whose controllers are not read (`name=systemd`, freezer), and for other file systems.
 fn version(mount: &MountInfo) -> Option<Version> {
     match mount.kind.as_str() {
         "cgroup2" => Some(Version::V2),
@@ -215,8 +217,8 @@ fn version(mount: &MountInfo) -> Option<Version> {
 }
 
 impl CgroupHierarchy {
-    /// Paths of all cgroups below the mount point, depth-first, each with a leading `/`; that of the top one is empty.
-    /// Skips names that are not UTF-8.
+    /// Lists the paths of all cgroups below the mount point, depth-first, each with a leading `/`; the path of the top one is
+    /// empty. Skips names that are not UTF-8.
     fn walk(&self, root: &Root) -> Vec<String> {
         let mut groups = Vec::new();
         let mut next = vec![String::new()];
@@ -227,7 +229,7 @@ impl CgroupHierarchy {
         groups
     }
 
-    /// The kernel's count of cgroups: in /proc/cgroups (`subsys_name hierarchy num_cgroups enabled`), or in cgroup.stat.
+    /// Returns the kernel's count of cgroups, from /proc/cgroups (`subsys_name hierarchy num_cgroups enabled`) or cgroup.stat.
     fn count(&self, root: &Root, proc_cgroups: &str) -> Option<u64> {
         match &self.version {
             Version::V1 { controllers } => {
@@ -242,19 +244,19 @@ impl CgroupHierarchy {
         }
     }
 
-    /// All its cgroups by the kernel's number.
+    /// Lists all its cgroups with the kernel's numbers.
     fn numbered(&self, root: &Root) -> Vec<(u64, Name)> {
         let number = |below: &str| Some(fs::metadata(root.at(self.directory(below))).ok()?.ino());
         let all = self.walk(root);
         all.iter().filter_map(|below| Some((number(below)?, self.group(below).as_str().into()))).collect()
     }
 
-    /// The directory of a cgroup, relative to the root.
+    /// Returns the directory of a cgroup, relative to the root.
     pub(super) fn directory(&self, below: &str) -> String {
         format!("{}{below}", self.mount_point)
     }
 
-    /// The path of a cgroup as in /proc/PID/cgroup.
+    /// Returns the path of a cgroup as in /proc/PID/cgroup.
     pub(super) fn group(&self, below: &str) -> String {
         match (self.top.as_str(), below) {
             ("", "") => "/".into(),
@@ -266,8 +268,8 @@ impl CgroupHierarchy {
 
 fn children(root: &Root, directory: &str) -> Vec<String> {
     let path = root.at(directory);
-    // A directory has a link for its name, its `.` and the `..` of each subdirectory, on file systems that count them: with two
-    // links there are no subdirectories, and listing the forty files is spared.
+    // A directory has a link for its name, its `.` and the `..` of each subdirectory, on file systems that count them. With two
+    // links there are no subdirectories, and the forty files need not be listed.
     if fs::metadata(&path).is_ok_and(|m| m.nlink() == 2) {
         return Vec::new();
     }
@@ -276,10 +278,10 @@ fn children(root: &Root, directory: &str) -> Vec<String> {
     directories.filter_map(|e| e.file_name().into_string().ok()).collect()
 }
 
-/// The cgroups that block requests are charged to, by the kernel's number (the inode of the directory).
+/// Lists the cgroups that block requests are charged to, by the kernel's number (the inode of the directory).
 ///
 /// # Errors
-/// The mounts cannot be read.
+/// Fails if the mounts cannot be read.
 pub(crate) fn block_groups(root: &Root) -> Result<Vec<(u64, Name)>, SourceError> {
     Ok(NumberedGroups::new(root)?.of_controller(root, "blkio"))
 }
@@ -288,19 +290,21 @@ pub(crate) fn block_groups(root: &Root) -> Result<Vec<(u64, Name)>, SourceError>
 pub(super) struct NumberedGroups(Vec<CgroupHierarchy>);
 
 impl NumberedGroups {
+    /// Reads the mounted hierarchies.
+    ///
     /// # Errors
-    /// The mounts cannot be read.
+    /// Fails if the mounts cannot be read.
     pub(super) fn new(root: &Root) -> Result<Self, SourceError> {
         Ok(Self(of_mounts(mountinfo::read(root)?)))
     }
 
-    /// Those of version 2.
+    /// Lists the cgroups of version 2.
     pub(super) fn unified(&self, root: &Root) -> Vec<(u64, Name)> {
         let unified = self.0.iter().find(|hierarchy| hierarchy.version == Version::V2);
         unified.map_or_else(Vec::new, |hierarchy| hierarchy.numbered(root))
     }
 
-    /// Those of the hierarchy with this controller of version 1, otherwise those of version 2.
+    /// Lists the cgroups of the hierarchy with this version 1 controller, or those of version 2 if there is none.
     pub(super) fn of_controller(&self, root: &Root, controller: &str) -> Vec<(u64, Name)> {
         let has =
             |version: &Version| matches!(version, Version::V1 { controllers } if controllers.contains(&controller));

@@ -1,5 +1,5 @@
-//! Which control group keeps which other one waiting: for a CPU (crates/sense/bpf/interference.bpf.c), and in the queue of a network
-//! interface (send_queue.bpf.c). Every context switch, or packet, is traced, so both are on demand.
+//! Control groups that make others wait: for a CPU (crates/sense/bpf/interference.bpf.c), and in the queue of a network interface
+//! (send_queue.bpf.c). Every context switch, or packet, is traced, so both are on demand.
 
 use super::hierarchy::NumberedGroups;
 use crate::bpf::{Object, c_struct, include_object};
@@ -12,11 +12,11 @@ use whyslow_model::key::InterferenceKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// Numbers of groups (groups.h: GROUPS), and those that no group has.
+/// Maximum number of groups (groups.h: GROUPS), and numbers that stand for no group.
 const GROUPS: usize = 256;
 const NOBODY: u32 = 0;
 const KERNEL_THREADS: u32 = 1;
-/// How threads of the kernel are named.
+/// Name for kernel threads.
 const KERNEL: &str = "kernel";
 
 c_struct! {
@@ -45,7 +45,7 @@ pub(super) fn cpu() -> Box<dyn Source> {
     loaded(info, load, GroupTracer::read)
 }
 
-/// The number that the kernel knows this process by; 0 in a process id namespace, where it has another one.
+/// Returns the PID of this process in the initial pid namespace; 0 in another namespace, where it differs.
 fn own_number(root: &Root) -> u32 {
     if require_own_numbers(root).is_ok() { std::process::id() } else { 0 }
 }
@@ -61,7 +61,7 @@ pub(super) fn network() -> Box<dyn Source> {
 struct GroupTracer {
     resource: Name,
     object: Object,
-    /// Groups by number, including removed ones. A group that existed only between two samples has no name.
+    /// Group names by number, including removed groups. A group that existed only between two samples has no name.
     names: BTreeMap<u32, Name>,
 }
 
@@ -96,7 +96,7 @@ impl GroupTracer {
         }
     }
 
-    /// The row of a pair; `None` if the group that waits is unknown.
+    /// Returns the row of a pair; `None` if the waiting group is unknown.
     fn row<'r>(
         &self,
         rows: &'r mut BTreeMap<InterferenceKey, Interference>,
@@ -108,7 +108,7 @@ impl GroupTracer {
         (!key.victim.is_empty()).then(|| rows.entry(key).or_insert_with_key(|key| Interference::new(key.clone())))
     }
 
-    /// Names the groups that have none yet: each by the deepest of its paths, as version 1 may have it in one hierarchy only.
+    /// Names the groups that have no name yet: each by the deepest of its paths, as only one version 1 hierarchy may contain it.
     fn name(&mut self, root: &Root, numbers: &[(GroupIds, u32)]) -> Result<(), SourceError> {
         let groups = NumberedGroups::new(root)?;
         let by_number = |groups: Vec<(u64, Name)>| groups.into_iter().collect::<BTreeMap<u64, Name>>();
@@ -124,7 +124,7 @@ impl GroupTracer {
     }
 }
 
-/// The first of the longest paths.
+/// Returns the first of the longest paths.
 fn deepest<'p>(paths: impl Iterator<Item = &'p Name>) -> Option<&'p Name> {
     let depth = |path: &Name| path.split('/').filter(|part| !part.is_empty()).count();
     paths.reduce(|best, path| if depth(path) > depth(best) { path } else { best })

@@ -1,4 +1,4 @@
-//! Cgroups created on this machine, if it has version 1.
+//! Tests with cgroups created on this machine, if it has version 1.
 
 use super::Cgroups;
 use crate::testing::{Reaped, is_root, read, skip, wait_for, wait_until};
@@ -14,7 +14,7 @@ pub(crate) struct TestGroup {
 }
 
 impl TestGroup {
-    /// `None`, with the test skipped, if the controller has no hierarchy of version 1.
+    /// Returns `None` and skips the test if the controller has no version 1 hierarchy.
     pub(crate) fn new(controller: &str, name: &str) -> Option<Self> {
         if !is_root() {
             return None;
@@ -116,7 +116,7 @@ fn groups_that_come_and_go_between_samples_are_noticed() {
     assert!(paths().contains(&path(1)));
     let second = TestGroup::new("pids", name(2)).unwrap();
     assert!(paths().contains(&path(2)), "the kernel's count has grown");
-    // As one goes and another comes, the count stays the same.
+    // The count stays the same, because one cgroup is removed and another created.
     drop(first);
     let _third = TestGroup::new("pids", name(3)).unwrap();
     let seen = paths();

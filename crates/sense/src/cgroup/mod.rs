@@ -1,12 +1,13 @@
 //! Control groups, version 1, 2 and mixed, in one form (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/).
 //!
-//! Every hierarchy is walked, and each directory adds what it has to the row of its path: on a machine with v1, five
-//! hierarchies make one row. If v1 and v2 both have a value, v1's wins: on a mixed machine v1 has the controllers. A value
-//! includes the descendants, and that of the root cgroup (`/`) the whole machine, so rows must not be summed.
+//! Every hierarchy is walked, and each directory adds its values to the row of its path: on a machine with v1, five hierarchies
+//! make one row. If v1 and v2 both have a value, v1's wins: on a mixed machine v1 has the controllers. A value includes the
+//! descendants, and that of the root cgroup (`/`) the whole machine, so rows must not be summed.
 //!
-//! A machine can have thousands of cgroups, most of them idle, each with thirty files. So limits are read once in a while, and a
-//! cgroup in which no task ran or stalled since the last sample keeps its row, unless its pages are still being written back. No row of
-//! a cgroup in which something is going on may be kept: what its counters grew by meanwhile would count as that of one sample.
+//! A machine can have thousands of cgroups, most of them idle, each with thirty files. Limits are therefore read only
+//! occasionally. A cgroup in which no task ran or stalled since the last sample keeps its row, unless its pages are still being
+//! written back. The row of an active cgroup must not be kept: the growth of its counters meanwhile would be attributed to a
+//! single sample.
 
 mod files;
 mod hierarchy;
@@ -34,7 +35,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
 
 const LIMITS_TTL: Duration = Duration::from_secs(30);
-/// For the rows of idle cgroups: others can reclaim their memory, and begin to write back their pages.
+/// Time for which rows of idle cgroups are kept: others can reclaim their memory and start to write back their pages.
 const IDLE_TTL: Duration = Duration::from_secs(10);
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
@@ -78,7 +79,7 @@ impl Source for Cgroups {
 }
 
 impl Cgroups {
-    /// Collects the directories by cgroup path; cgroups that stay keep their state.
+    /// Collects the directories by cgroup path; cgroups that still exist keep their state.
     fn update_groups(&mut self) {
         let mut before = std::mem::take(&mut self.groups);
         for listed in &self.hierarchies.all {
@@ -97,7 +98,8 @@ impl Cgroups {
     }
 }
 
-/// Of the controllers that count CPU time and enforce quotas. What is hidden of memory and disks shows in the waiting of all.
+/// Counts hidden groups of the controllers that count CPU time and enforce quotas. Hidden groups of memory and disks show up in
+/// the waits of the whole machine.
 fn hidden_groups(hidden: &[(&str, u64)]) -> HiddenGroups {
     let of_cpu = hidden.iter().filter(|(controller, _)| ["cpu", "cpuacct"].contains(controller));
     let cpu = of_cpu.map(|(_, count)| *count).max().unwrap_or(0).into();
@@ -135,7 +137,7 @@ struct TrackedGroup {
 }
 
 impl TrackedGroup {
-    /// Reads what may have changed.
+    /// Reads the rows that may have changed.
     fn refresh(&mut self, root: &Root, devices: &mut DeviceNames<'_>, denied: &mut Option<SourceError>) {
         let idle = !self.is_root && self.is_idle(root);
         if idle && self.is_settled && self.rows_read.is_some_and(|at| at.elapsed() < IDLE_TTL) {
@@ -149,7 +151,7 @@ impl TrackedGroup {
         let polled = !idle && self.rows_read.is_some();
         let before = self.rows.clone();
         if !self.read_usage(root, devices, denied, polled) && !limits_are_new {
-            // The cgroup is gone, and its limits with it.
+            // The cgroup was removed, and its limits with it.
             self.read_limits(root, devices, denied);
             self.rows = self.limits.clone();
         }
@@ -165,7 +167,7 @@ impl TrackedGroup {
         idle
     }
 
-    /// Counters that grow whenever a task of the cgroup, or of a descendant, runs or stalls.
+    /// Reads counters that grow whenever a task of the cgroup, or of a descendant, runs or stalls.
     fn read_activity(&self, root: &Root) -> Vec<u64> {
         let mut activity = Vec::new();
         let only_one = self.directories.len() == 1;
@@ -201,7 +203,7 @@ impl TrackedGroup {
         self.limits_read = Some(Instant::now());
     }
 
-    /// Returns whether there was anything to read.
+    /// Reads the usage. Returns whether there was anything to read.
     fn read_usage(
         &mut self,
         root: &Root,
@@ -224,8 +226,8 @@ impl TrackedGroup {
         any
     }
 
-    /// The inodes of its directories, which differ if a cgroup is removed and created again under its name. Those of a copy are not the
-    /// kernel's.
+    /// Returns the inodes of its directories, which differ if a cgroup is removed and created again under the same name. In a
+    /// captured tree they are not the kernel's.
     fn identity(&self, root: &Root) -> State {
         if !root.is_live() {
             return State::default();
@@ -236,7 +238,7 @@ impl TrackedGroup {
     }
 }
 
-/// Returns whether the directory had any file.
+/// Records the outcome of reading a directory. Returns whether it had any file.
 fn note_outcome(
     files: CgroupDir<'_>,
     version: &Version,

@@ -1,4 +1,4 @@
-//! The rows of one cgroup, while they are collected from several hierarchies.
+//! The rows of one cgroup, collected from several hierarchies.
 
 use crate::Root;
 use crate::block::device;
@@ -26,12 +26,12 @@ impl GroupRows {
             .or_insert_with_key(|device| GroupIo::new(LinkKey { upper: path.clone(), lower: device.clone() }))
     }
 
-    /// Whether all I/O is counted in these rows, too.
+    /// Whether both rows have the same I/O counts.
     pub(super) fn has_io_of(&self, before: &Self) -> bool {
         self.io == before.io
     }
 
-    /// Notes that a hierarchy of this version has the cgroup.
+    /// Records that a hierarchy of this version has the cgroup.
     pub(super) fn note_version(&mut self, version: &str) {
         match self.group.version.get() {
             Some(noted) if noted.contains(version) => {}
@@ -66,7 +66,7 @@ impl<'r> DeviceNames<'r> {
         Self { root, names: BTreeMap::new() }
     }
 
-    /// The name of the device with this `major:minor`; the number itself if the device is gone.
+    /// Returns the name of the device with this `major:minor`; the number itself if the device no longer exists.
     pub(super) fn get(&mut self, number: &str) -> Name {
         if let Some(name) = self.names.get(number) {
             return name.clone();

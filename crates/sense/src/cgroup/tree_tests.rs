@@ -1,4 +1,4 @@
-//! Captured trees of version 1, version 2 and both.
+//! Tests with captured trees of version 1, version 2 and both.
 
 use super::Cgroups;
 use crate::SourceError;
@@ -24,7 +24,7 @@ fn io<'s>(s: &'s Snapshot, path: &str, device: &str) -> &'s GroupIo {
     s.row(&LinkKey { upper: path.into(), lower: device.into() }).unwrap_or_else(|| panic!("no row {path} on {device}"))
 }
 
-/// A tree with these files in one cgroup's directory.
+/// Creates a tree with these files in one cgroup's directory.
 fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> CapturedTree {
     let tree = CapturedTree::of(&[(MOUNTINFO, mountinfo)]);
     for (file, text) in files {
@@ -112,7 +112,7 @@ fn version_2_is_read_in_full() {
     assert_eq!(paths, ["/", "/system.slice/db.service"], "a cgroup without files has no row");
 }
 
-/// As the kernel writes it for a group with `memory.high` set and passed (Documentation/admin-guide/cgroup-v2.rst).
+/// The kernel's output for a group with `memory.high` set and exceeded (Documentation/admin-guide/cgroup-v2.rst).
 #[test]
 fn a_group_that_is_throttled_at_memory_high() {
     let files = [

@@ -7,7 +7,7 @@ use whyslow_model::catalogue::{Family, Group};
 /// Nanoseconds per clock tick of user space: USER_HZ is 100 everywhere except on Alpha.
 const TICK: u64 = 10_000_000;
 
-/// Limits at or above this mean no limit: the kernel's largest is 2^63 less a page.
+/// Limits at or above this mean no limit: the kernel's largest is 2^63 minus a page.
 const UNLIMITED: u64 = 1 << 62;
 
 const CPU_STAT: &[KeyMetric] =
@@ -15,7 +15,7 @@ const CPU_STAT: &[KeyMetric] =
 
 const CPUACCT_STAT: &[KeyMetric] = &[("user", "cpu_user", TICK), ("system", "cpu_system", TICK)];
 
-/// The values that include descendants, as those of version 2 do.
+/// Keys whose values include descendants, as those of version 2 do.
 const MEMORY_STAT: &[KeyMetric] = &[
     ("total_rss", "anon", 1),
     ("total_cache", "file", 1),
@@ -37,7 +37,7 @@ const OOM_CONTROL: &[KeyMetric] = &[("oom_kill", "oom_kills", 1)];
 
 const PIDS_EVENTS: &[KeyMetric] = &[("max", "pids_events", 1)];
 
-/// The file, its older form without descendants, and its fields.
+/// Each entry has the file, its older form without descendants, and its fields.
 const IO_USAGE: &[(&str, &str, &[KeyMetric])] = &[
     (
         "blkio.throttle.io_service_bytes_recursive",
@@ -58,12 +58,12 @@ const IO_LIMITS: &[(&str, &str)] = &[
     ("blkio.throttle.write_iops_device", "writes_limit"),
 ];
 
-/// CPU time used in the cgroup, if one of these controllers has it.
+/// Reads the CPU time used in the cgroup, if one of these controllers counts it.
 pub(super) fn cpu_usage(controllers: &[&str], dir: &mut CgroupDir<'_>) -> Option<u64> {
     if controllers.contains(&"cpuacct") { dir.number("cpuacct.usage") } else { None }
 }
 
-/// What changes as tasks of a cgroup run that exists only in the memory hierarchy.
+/// Adds values that change as tasks run, for a cgroup that exists only in the memory hierarchy.
 pub(super) fn memory_activity(dir: &mut CgroupDir<'_>, activity: &mut Vec<u64>) {
     activity.extend(["memory.usage_in_bytes", "memory.failcnt"].into_iter().filter_map(|file| dir.number(file)));
 }
@@ -123,7 +123,7 @@ fn cpu_limits(group: &mut Group, dir: &mut CgroupDir<'_>) {
 }
 
 fn memory_limits(group: &mut Group, dir: &mut CgroupDir<'_>) {
-    // A copy of some files need not have the limit itself; the lowest of it and those above is in memory.stat.
+    // A captured tree may lack the limit itself; memory.stat has the lowest of it and those above.
     let of_statistics = |dir: &mut CgroupDir<'_>| {
         let text = dir.text("memory.stat")?;
         files::flat_keyed(&text).find(|(key, _)| *key == "hierarchical_memory_limit").map(|(_, limit)| limit)

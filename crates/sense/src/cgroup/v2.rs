@@ -13,7 +13,7 @@ const CPU_STAT: &[KeyMetric] = &[
     ("throttled_usec", "throttled_time", US),
 ];
 
-/// Before 5.9 `workingset_refault` counted only file pages.
+/// Before Linux 5.9 `workingset_refault` counted only file pages.
 const MEMORY_STAT: &[KeyMetric] = &[
     ("anon", "anon", 1),
     ("file", "file", 1),
@@ -52,7 +52,7 @@ const IO_MAX: &[KeyMetric] = &[
     ("wiops", "writes_limit", 1),
 ];
 
-/// Adds CPU time used in the cgroup, and stall time of its tasks.
+/// Adds the CPU time used in the cgroup and the stall time of its tasks.
 pub(super) fn activity(dir: &mut CgroupDir<'_>, activity: &mut Vec<u64>) {
     if let Some(text) = dir.text("cpu.stat") {
         activity.extend(files::flat_keyed(&text).next().map(|(_, usage)| usage));
@@ -69,7 +69,7 @@ pub(super) fn is_root(dir: &mut CgroupDir<'_>) -> bool {
     dir.text("cgroup.type").is_none()
 }
 
-/// Returns the enabled controllers.
+/// Reads the limits. Returns the enabled controllers.
 pub(super) fn limits(dir: &mut CgroupDir<'_>, rows: &mut GroupRows, devices: &mut DeviceNames<'_>) -> Controllers {
     let on = Controllers::of(dir);
     let group = &mut rows.group;
@@ -96,7 +96,7 @@ pub(super) fn usage(on: &Controllers, dir: &mut CgroupDir<'_>, rows: &mut GroupR
     for (file, fields) in PRESSURE {
         if let Some(text) = dir.text(file) {
             files::fill(group, files::pressure(&text), fields);
-            // What the kernel averages itself is all that a file which was copied once says of how much it is now.
+            // A file that was captured once shows the current level only through the kernel's own averages.
             if dir.is_captured() {
                 average(group, file, &text);
             }
@@ -148,7 +148,7 @@ pub(super) struct Controllers(String);
 
 impl Controllers {
     fn of(dir: &mut CgroupDir<'_>) -> Self {
-        // A copy of some files need not have it; then the files that there are say what is enabled.
+        // A captured tree may lack it; then the existing files show which controllers are enabled.
         Self(dir.text("cgroup.controllers").unwrap_or_else(|| "cpu io memory pids".to_owned()))
     }
 

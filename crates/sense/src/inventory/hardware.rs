@@ -1,5 +1,5 @@
-//! Hardware: the machine, versions of firmware and drivers, settings of disks, and limits (Documentation/ABI/testing/sysfs-firmware-dmi-tables,
-//! sysfs-block, sysfs-class-nvme, sysfs-module; proc(5)).
+//! Hardware: the machine, versions of firmware and drivers, disk settings, and limits
+//! (Documentation/ABI/testing/sysfs-firmware-dmi-tables, sysfs-block, sysfs-class-nvme, sysfs-module; proc(5)).
 
 use super::kernel::selected;
 use super::units::services;
@@ -17,7 +17,7 @@ const DMI: [(&str, &[&str]); 3] = [
     ("model", &["product_name"]),
     ("vendor", &["sys_vendor"]),
 ];
-/// Settings of a disk's queue that people change.
+/// Queue settings of a disk that administrators change.
 const OF_A_QUEUE: [&str; 11] = [
     "io_poll",
     "logical_block_size",
@@ -31,7 +31,7 @@ const OF_A_QUEUE: [&str; 11] = [
     "wbt_lat_usec",
     "write_cache",
 ];
-/// Limits of control groups, which are `max` unless somebody set them.
+/// Limits of control groups, which are `max` unless configured.
 const OF_A_GROUP: [&str; 3] = ["cpu.max", "memory.high", "memory.max"];
 const KIB_PER_GIB: u64 = 1 << 20;
 
@@ -63,7 +63,7 @@ fn machine(root: &Root, things: &mut Things) {
         }
     }
     let mut read = Snapshot::default();
-    // It fails nowhere: what cannot be read is absent.
+    // Cannot fail: values that cannot be read are absent.
     let _ = read_machine(root, &mut read);
     for machine in &read.kernel.machine {
         let words = [
@@ -89,7 +89,7 @@ fn total_kib(meminfo: &str) -> Option<u64> {
     meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Rounded: what the kernel reserves differs from version to version.
+/// Rounds a size of memory, because the kernel's reservation differs between versions.
 fn memory(kib: u64) -> String {
     match kib.div_ceil(KIB_PER_GIB) {
         0 | 1 => format!("{} MiB", (kib >> 10).next_multiple_of(64)),
@@ -105,7 +105,7 @@ fn firmware(root: &Root, things: &mut Things) {
     for disk in root.list("sys/block") {
         of_device(root, things, &kind, &format!("sys/block/{disk}/device"), "rev");
     }
-    // Those of containers' interfaces are in other namespaces, and have none.
+    // Interfaces of containers are in other namespaces and have no firmware.
     for interface in root.list("sys/class/net").into_iter().filter(|_| root.is_live()) {
         if let Some((driver, version)) = driver_and_firmware(&interface) {
             things.add(&kind, &driver, version);
@@ -119,7 +119,7 @@ fn of_device(root: &Root, things: &mut Things, kind: &Name, folder: &str, file: 
     }
 }
 
-/// Modules with a version of their own; the others are as old as the kernel.
+/// Lists modules with a version of their own; the others are as old as the kernel.
 fn drivers(root: &Root, things: &mut Things) {
     let kind = Name::from("driver");
     for module in root.list("sys/module") {
@@ -127,7 +127,8 @@ fn drivers(root: &Root, things: &mut Things) {
     }
 }
 
-/// By model or driver, since another machine's disks have other names. What has no device below it (loop, zram, dm) is no disk.
+/// Lists disks by model or driver, because another machine's disks have other names. A block device without a device below it
+/// (loop, zram, dm) is not a disk.
 fn disks(root: &Root, things: &mut Things) {
     let kind = Name::from("disk");
     for disk in root.list("sys/block") {
@@ -145,7 +146,7 @@ fn disks(root: &Root, things: &mut Things) {
     }
 }
 
-/// Those of the first process, which others inherit unless they are given their own, and those set on services.
+/// Lists the limits of the first process, which others inherit unless they have their own, and those set on services.
 fn limits(root: &Root, things: &mut Things) {
     let kind = Name::from("limit");
     for (name, value) in of_process(&root.maybe("proc/1/limits").unwrap_or_default()) {
@@ -161,13 +162,13 @@ fn limits(root: &Root, things: &mut Things) {
     }
 }
 
-/// Soft and hard limits by name: of `Max open files   1024   4096   files` it is `open files`, `1024:4096`.
+/// Parses soft and hard limits by name: `Max open files   1024   4096   files` becomes `open files`, `1024:4096`.
 fn of_process(limits: &str) -> Vec<(&str, String)> {
     limits.lines().filter_map(of_line).collect()
 }
 
 fn of_line(line: &str) -> Option<(&str, String)> {
-    // The names have blanks, and two or more behind them.
+    // The names contain spaces, and two or more spaces follow them.
     let (name, rest) = line.strip_prefix("Max ")?.split_once("  ")?;
     let mut values = rest.split_whitespace();
     Some((name, format!("{}:{}", values.next()?, values.next()?)))

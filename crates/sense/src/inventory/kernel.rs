@@ -1,4 +1,4 @@
-//! The kernel: its release, the parameters of its command line, and settings of it that are no sysctl.
+//! The kernel: its release, its command line parameters, and settings outside of sysctl.
 
 use super::{Section, Things};
 use crate::root::Root;
@@ -6,8 +6,8 @@ use crate::source_error::SourceError;
 use whyslow_model::mask;
 use whyslow_model::value::Name;
 
-/// Parameters that name this machine or its disks, or hold secrets (Documentation/admin-guide/kernel-parameters.txt, bootparam(7),
-/// systemd(1), dracut.cmdline(7)), by how they begin.
+/// Prefixes of parameters that name this machine or its disks, or contain secrets
+/// (Documentation/admin-guide/kernel-parameters.txt, bootparam(7), systemd(1), dracut.cmdline(7)).
 const OF_ONE_MACHINE: [&str; 22] = [
     "BOOT_IMAGE",
     "BOOTIF",
@@ -32,10 +32,10 @@ const OF_ONE_MACHINE: [&str; 22] = [
     "systemd.machine_id",
     "systemd.set_credential",
 ];
-/// Values that are an identity.
+/// Prefixes of values that identify a machine.
 const IDENTITIES: [&str; 5] = ["UUID=", "PARTUUID=", "LABEL=", "PARTLABEL=", "/dev/"];
 
-/// Settings by name, and where they are.
+/// Settings by name, with their files.
 const FILES: [(&str, &str); 15] = [
     ("clock_source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("cpu.boost", "sys/devices/system/cpu/cpufreq/boost"),
@@ -85,7 +85,7 @@ impl Section for Kernel {
             let file = format!("{VULNERABILITIES}/{vulnerability}");
             things.add_word(&kind, &format!("mitigation.{vulnerability}"), root, &file);
         }
-        // Everybody may read it, but not everybody gets a recording.
+        // All users may read it, but not all may read a recording.
         let line = mask::line(&root.maybe("proc/cmdline").unwrap_or_default());
         for (name, value) in parameters(&line) {
             things.add(&kind, &format!("cmdline.{name}"), value);
@@ -94,15 +94,15 @@ impl Section for Kernel {
     }
 }
 
-/// The chosen one of several words, `always [madvise] never`; else all of the text.
+/// Returns the selected one of several words, `always [madvise] never`, or else the whole text.
 pub(super) fn selected(text: &str) -> &str {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     chosen.map_or(text, |(chosen, _)| chosen)
 }
 
-/// The parameters of a command line that other machines can have, too. One without a value is `set`.
+/// Returns the parameters of a command line that are not specific to one machine. A parameter without a value is `set`.
 fn parameters(line: &str) -> Vec<(&str, &str)> {
-    // Behind `--` are arguments of init.
+    // The words after `--` are arguments of init.
     let words = words(line).into_iter().take_while(|word| *word != "--");
     let split = words.map(|word| word.split_once('=').unwrap_or((word, "set")));
     split
@@ -117,7 +117,7 @@ fn parameters(line: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Splits at blanks outside of quotes.
+/// Splits at spaces outside of quotes.
 fn words(line: &str) -> Vec<&str> {
     let mut quoted = false;
     let words = line.trim().split(|c: char| {

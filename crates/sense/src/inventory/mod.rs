@@ -1,9 +1,10 @@
-//! What the machine consists of and how it is set: hardware, firmware, kernel, drivers, settings, limits, packages. And what
-//! changes of that, units that are restarted included.
+//! Inventory of the machine: hardware, firmware, kernel, drivers, settings, limits, packages; and its changes, including
+//! restarted units.
 //!
-//! A thread of low priority looks once a minute, at each kind as often as it is cheap to, so that no sample waits for thousands of
-//! files. A sample gets what the thread has found since the previous one: everything at first and once an hour, and else only
-//! changes. Nothing in it identifies one machine (serial numbers, UUIDs, addresses): machines of a fleet are compared by it.
+//! A thread of low priority runs once a minute and reads each section as often as its cost allows, so that no sample waits for
+//! thousands of files. A sample gets what the thread has found since the previous one: everything at first and once an hour,
+//! otherwise only changes. The inventory contains nothing that identifies one machine (serial numbers, UUIDs, addresses), because
+//! machines of a fleet are compared by it.
 
 mod hardware;
 mod kernel;
@@ -25,22 +26,22 @@ use whyslow_model::key::InventoryKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// The source's name, for those that ask for it.
+/// The source's name, for callers that enable it.
 pub const INVENTORY: &str = "inventory";
 const INFO: SourceInfo = SourceInfo::new(INVENTORY, "inventory of the machine, and its changes").recorded();
 
 const ROUND: Duration = Duration::from_secs(60);
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
-/// A longer value is cut off.
+/// Longer values are truncated.
 const LONGEST: usize = 1000;
-/// Between the values of several things of one name.
+/// Separates the values of several things of one name.
 const SEPARATOR: &str = ", ";
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![Box::<InventorySource>::default()]
 }
 
-/// Things of one kind by name. Several of one name (two disks of a model) have their values in one text.
+/// Things of one kind by name. Things of the same name (two disks of a model) have their values in one text.
 #[derive(Default)]
 struct Things(BTreeMap<InventoryKey, BTreeSet<String>>);
 
@@ -66,27 +67,27 @@ impl Things {
 
 /// A part of the inventory that is read on its own.
 trait Section: Send {
-    /// After how many rounds it is looked at again.
+    /// Returns the number of rounds until it is read again.
     fn pause(&self) -> u32 {
         1
     }
 
-    /// All of its things, and when they changed if that is known (nanoseconds since 1970); `None` if nothing can have changed since the
-    /// last time, or it is not there.
+    /// Reads all of its things, and the time of their change if known (nanoseconds since 1970). Returns `None` if nothing can
+    /// have changed since the last time, or if the section does not exist.
     ///
     /// # Errors
-    /// It is there, and cannot be read.
+    /// Fails if the section exists but cannot be read.
     fn read(&mut self, root: &Root) -> Result<Option<(Things, Option<i64>)>, SourceError>;
 }
 
-/// The things of a section as they were last read.
+/// The things of a section at the last reading.
 struct SectionState {
     section: Box<dyn Section>,
     known: Option<BTreeMap<InventoryKey, Name>>,
     error: Option<SourceError>,
 }
 
-/// What a round found.
+/// Results of a round.
 #[derive(Default)]
 struct Findings {
     inventory: Vec<InventoryItem>,
@@ -102,7 +103,7 @@ impl Findings {
         }
     }
 
-    /// Adds what a later round found.
+    /// Adds the results of a later round.
     fn absorb(&mut self, later: Self) {
         later.changes.into_values().for_each(|change| self.add(change));
         if !later.inventory.is_empty() {
@@ -116,7 +117,7 @@ struct InventoryReader {
     sections: Vec<SectionState>,
     units: units::Units,
     rounds: u32,
-    /// The hour in which all things were passed on last.
+    /// The hour in which all things were last passed on.
     hour: Option<i64>,
 }
 
@@ -203,7 +204,7 @@ impl SectionState {
     }
 }
 
-/// Reads in a thread of its own on the live machine, and at once from a captured tree.
+/// Reads in a separate thread on the live machine, and immediately from a captured tree.
 #[derive(Default)]
 struct InventorySource {
     reader: Option<InventoryReader>,
@@ -213,7 +214,7 @@ struct InventorySource {
 
 struct InventoryThread {
     findings: Receiver<Findings>,
-    /// The thread ends when this is dropped.
+    /// Dropping it ends the thread.
     _end: Sender<()>,
 }
 
@@ -256,7 +257,7 @@ impl Source for InventorySource {
         } else {
             found = self.reader.get_or_insert_default().round(root, os::wall_ns());
         }
-        // Most samples have neither, and then no tables.
+        // Most samples have neither; they then have no tables.
         if !found.inventory.is_empty() || !found.changes.is_empty() {
             out.kernel.inventory = found.inventory;
             out.kernel.change = found.changes.into_values().collect();
@@ -300,7 +301,7 @@ mod tests {
         let second = tree.read(&mut source).1;
         assert_eq!(words(&second), ["package bash: was 5.2-1, is 5.2-12"]);
         assert!(second.kernel.change[0].time.get().is_some(), "the file says when");
-        // Settings are looked at again after some minutes.
+        // Settings are read again after some minutes.
         source.reader.as_mut().unwrap().rounds = 10;
         tree.write("proc/sys/vm/swappiness", "10\n");
         tree.write("proc/sys/vm/overcommit_memory", "2\n");

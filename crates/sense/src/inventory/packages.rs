@@ -1,6 +1,7 @@
-//! Installed packages: of dpkg (deb-status(5)), apk and pacman from their files, of RPM by asking `rpm`, whose database only it can read.
+//! Installed packages: those of dpkg (deb-status(5)), apk and pacman from their files, those of RPM through `rpm`, because only
+//! it can read its database.
 //!
-//! They are read again when the files were changed.
+//! They are read again when the files change.
 
 use super::{Section, Things};
 use crate::root::Root;
@@ -15,12 +16,12 @@ use std::thread;
 use std::time::Duration;
 use whyslow_model::value::Name;
 
-/// Where the packages of a distribution are listed.
+/// Package database of a distribution.
 struct Database {
-    /// The first that exists shows whether it was changed.
+    /// The first file that exists shows whether the database changed.
     files: &'static [&'static str],
     list: fn(&Root, &mut Things) -> Result<(), SourceError>,
-    /// After how many rounds a changed one is read again.
+    /// Number of rounds until a changed database is read again.
     pause: u32,
 }
 
@@ -43,19 +44,19 @@ const DATABASES: [Database; 4] = [
         pause: 10,
     },
 ];
-/// Larger files are read so far. That of ten thousand packages has ten megabytes.
+/// Bytes read at most; larger files are truncated. The file of ten thousand packages has ten megabytes.
 const LARGEST: u64 = 64 << 20;
 const RPM: &str = "/usr/bin/rpm";
-/// How long `rpm` may take.
+/// Time limit for `rpm`.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What tells whether a file was changed: time, size and inode.
+/// Detects changes of a file: time, size and inode.
 type Stamp = (i64, u64, u64);
 
 #[derive(Default)]
 pub(super) struct Packages {
     stamps: [Option<Stamp>; DATABASES.len()],
-    /// Rounds since it was tried to read each.
+    /// Rounds since the last attempt to read each database.
     rounds: [Option<u32>; DATABASES.len()],
 }
 
@@ -88,7 +89,7 @@ fn stamp(root: &Root, files: &[&str]) -> Option<Stamp> {
 
 fn list_dpkg(root: &Root, things: &mut Things) -> Result<(), SourceError> {
     each_stanza(root, DPKG, ["Package", "Version", "Status"], |[name, version, status]| {
-        // `want flag state`: of a package that was removed, its configuration may be there still.
+        // `want flag state`: the configuration of a removed package may still be present.
         let state = status.split_whitespace().nth(2).unwrap_or_default();
         if !["", "not-installed", "config-files"].contains(&state) {
             add(things, name, version);
@@ -101,7 +102,7 @@ fn list_apk(root: &Root, things: &mut Things) -> Result<(), SourceError> {
     each_stanza(root, file, ["P", "V"], |[name, version]| add(things, name, version))
 }
 
-/// A folder `NAME-VERSION-RELEASE` for each package.
+/// Reads a folder `NAME-VERSION-RELEASE` for each package.
 fn list_pacman(root: &Root, things: &mut Things) -> Result<(), SourceError> {
     for folder in root.list(PACMAN) {
         let mut dashes = folder.rmatch_indices('-');
@@ -112,14 +113,14 @@ fn list_pacman(root: &Root, things: &mut Things) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// One package on a line, in a version that sorts as `rpm -q` prints it; those of several architectures have the same name.
+/// Reads one package per line, with its version in the format of `rpm -q`; packages of several architectures have the same name.
 fn list_rpm(root: &Root, things: &mut Things) -> Result<(), SourceError> {
     root.require_live()?;
     let format = "%{NAME}\\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\n";
     let mut command = Command::new(RPM);
     command.args(["--query", "--all", "--nodigest", "--nosignature", "--queryformat", format]);
     for line in output(&mut command, PATIENCE)?.lines() {
-        // Keys of packagers are listed as packages.
+        // RPM lists signing keys as packages.
         if let Some((name, version)) = line.split_once('\t').filter(|(name, _)| *name != "gpg-pubkey") {
             add(things, name, version);
         }
@@ -133,7 +134,7 @@ fn add(things: &mut Things, name: &str, version: &str) {
     }
 }
 
-/// What a program prints, unless it fails or takes too long.
+/// Runs a program and returns its output. Fails if the program fails or takes too long.
 fn output(command: &mut Command, patience: Duration) -> Result<String, SourceError> {
     let program = Path::new(command.get_program()).display().to_string();
     let failed = |what: &str| SourceError::Failed(format!("{program} {what}"));
@@ -144,7 +145,7 @@ fn output(command: &mut Command, patience: Duration) -> Result<String, SourceErr
     let reader = thread::Builder::new().name("packages".into()).spawn(move || {
         let mut text = Vec::new();
         if let Some(stdout) = stdout {
-            // What it printed before an error is not used, since its exit status shows one.
+            // A read error needs no handling: the exit status of the program shows failures.
             let _ = stdout.take(LARGEST).read_to_end(&mut text);
         }
         let _ = to_here.send(text);
@@ -161,7 +162,8 @@ fn output(command: &mut Command, patience: Duration) -> Result<String, SourceErr
     }
 }
 
-/// Passes on these fields of each paragraph of a file, where all but the last are there; the last one is empty if it is missing.
+/// Calls `each` with these fields of each paragraph of a file that has all but the last of them; the last one is empty if
+/// missing.
 fn each_stanza<const N: usize>(
     root: &Root,
     path: &str,
@@ -169,7 +171,7 @@ fn each_stanza<const N: usize>(
     each: impl FnMut([&str; N]),
 ) -> Result<(), SourceError> {
     let file = File::open(root.at(path)).map_err(|error| SourceError::from_io(path, &error))?;
-    // A whole file of dpkg would be megabytes of memory.
+    // Streams the file, because all of dpkg's status file would be megabytes of memory.
     stanzas(BufReader::new(file.take(LARGEST)), fields, each).map_err(|error| SourceError::from_io(path, &error))
 }
 
@@ -195,7 +197,7 @@ fn stanzas<const N: usize>(
             }
             continue;
         }
-        // Lines that begin with a blank continue a field that is of no interest.
+        // Lines that begin with a space continue a field that is not needed.
         if let Some((name, value)) = text.split_once(':')
             && let Some(at) = fields.iter().position(|field| *field == name)
         {

@@ -1,8 +1,8 @@
-//! Settings of the kernel: what everybody may read under /proc/sys, and its owner may write (Documentation/admin-guide/sysctl).
+//! Kernel settings: the files under /proc/sys that everyone may read and the owner may write (Documentation/admin-guide/sysctl).
 //!
-//! What nobody may write is a count or a state (`fs.dentry-state`, `kernel.random.boot_id`), and what not everybody may read can be
-//! a secret (`net.ipv4.tcp_fastopen_key`), or does something when it is read (`vm.stat_refresh`). What differs between two readings at the start
-//! changes by itself.
+//! A file that nobody may write is a count or a state (`fs.dentry-state`, `kernel.random.boot_id`). A file that not everyone may
+//! read can be a secret (`net.ipv4.tcp_fastopen_key`), or has an effect when it is read (`vm.stat_refresh`). A file that differs
+//! between two readings at the start changes by itself.
 
 use super::{Section, Things};
 use crate::kernel::one_line;
@@ -15,18 +15,18 @@ use std::thread;
 use std::time::Duration;
 
 const FOLDER: &str = "proc/sys";
-/// Names of the machine, and what the kernel sets itself.
+/// Names of the machine, and values that the kernel sets itself.
 const NO_SETTINGS: [&str; 4] = ["kernel.hostname", "kernel.domainname", "kernel.ns_last_pid", "kernel.sched_domain"];
-/// Readable by everybody, and writable by its owner.
+/// Permission bits of a setting: readable by everyone, writable by its owner.
 const OF_SETTINGS: u32 = 0o204;
-/// A setting can be some folders deep: net.ipv4.conf.all.rp_filter.
+/// Maximum depth: a setting can be several folders deep, as in net.ipv4.conf.all.rp_filter.
 const DEEPEST: usize = 8;
-/// Between the two readings at the start.
+/// Time between the two readings at the start.
 const APART: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 pub(super) struct Settings {
-    /// What changes by itself; `None` until that was found out.
+    /// Names that change by themselves; `None` until that is determined.
     moving: Option<BTreeSet<String>>,
 }
 
@@ -60,7 +60,7 @@ fn changed(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) 
     before.iter().filter(|(name, value)| after.get(*name) != Some(value)).map(|(name, _)| name.clone()).collect()
 }
 
-/// All settings, by name.
+/// Reads all settings, by name.
 fn read_all(root: &Root) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     if let Ok(metadata) = fs::metadata(root.at(FOLDER)) {
@@ -71,11 +71,11 @@ fn read_all(root: &Root) -> BTreeMap<String, String> {
 
 fn read_folder(root: &Root, folder: &str, device: u64, depth: usize, all: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(root.at(folder)).into_iter().flatten().flatten() {
-        // Neither follows links nor mounts anything.
+        // Neither call follows links or triggers mounts.
         let (Ok(file), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
         let path = format!("{folder}/{file}");
         let name = path[FOLDER.len() + 1..].replace('/', ".");
-        // Another file system is not settings: /proc/sys/fs/binfmt_misc.
+        // Another file system contains no settings: /proc/sys/fs/binfmt_misc.
         if metadata.dev() != device || NO_SETTINGS.contains(&name.as_str()) || is_of_one_interface(&path) {
             continue;
         }
@@ -90,8 +90,8 @@ fn read_folder(root: &Root, folder: &str, device: u64, depth: usize, all: &mut B
     }
 }
 
-/// Whether a folder has the settings of one interface, `net/ipv4/conf/eth0`: there are as many as containers, and other machines have
-/// others.
+/// Whether a folder has the settings of one interface, `net/ipv4/conf/eth0`: there are as many as containers, and other machines
+/// have different ones.
 fn is_of_one_interface(path: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else { return false };
     (folder.ends_with("/conf") || folder.ends_with("/neigh")) && !["all", "default"].contains(&name)

@@ -1,5 +1,5 @@
-//! Services of systemd that were restarted: the kernel never gives the number of a control group (its inode) to another one, and
-//! systemd removes a service's group when it ends. Asking systemd (D-Bus) would wake it up.
+//! Restarts of systemd services. The kernel never reuses the number of a control group (its inode), and systemd removes a
+//! service's group when it ends. Querying systemd (D-Bus) would wake it up.
 
 use crate::os;
 use crate::root::Root;
@@ -8,13 +8,14 @@ use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use whyslow_model::value::Name;
 
-/// Where groups of systemd are: with version 2 of control groups, with both versions, with version 1.
+/// Control group folders of systemd: with cgroup version 2, with both versions, with version 1.
 const FOLDERS: [&str; 3] = ["sys/fs/cgroup", "sys/fs/cgroup/unified", "sys/fs/cgroup/systemd"];
-/// A service counts as restarted only if it was seen so often before; others, such as jobs of timers, come and go.
+/// Number of rounds in which a service must have been seen before it counts as restarted; others, such as timer jobs, are
+/// transient.
 const ESTABLISHED: u32 = 3;
-/// For so many rounds it may be gone meanwhile.
+/// Number of rounds for which a service may be missing meanwhile.
 const GONE: u32 = 3;
-/// Slices are some levels deep.
+/// Maximum depth of slices.
 const DEEPEST: usize = 4;
 
 /// A service that has a control group.
@@ -35,7 +36,7 @@ struct Seen {
 pub(super) struct Units(BTreeMap<String, Seen>);
 
 impl Units {
-    /// The services that were restarted since the last round, with the time if it is known, nanoseconds since 1970.
+    /// Returns the services that were restarted since the last round, with the time if it is known, nanoseconds since 1970.
     pub(super) fn restarted(&mut self, root: &Root) -> Vec<(Name, Option<u64>)> {
         let now = services(root);
         let restarted = self.compare(now.iter().map(|service| (service.name.as_str(), service.inode)));
@@ -43,7 +44,7 @@ impl Units {
         restarted.iter().map(|name| (name.as_str().into(), began(name))).collect()
     }
 
-    /// The names of those that have other groups than before.
+    /// Returns the names of services whose groups have changed.
     fn compare<'a>(&mut self, now: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
         self.0.values_mut().for_each(|seen| seen.gone += 1);
         let mut restarted = Vec::new();
@@ -63,7 +64,7 @@ impl Units {
     }
 }
 
-/// Services in slices of the system. Those of users are theirs.
+/// Lists the services in system slices; services of users are not included.
 pub(super) fn services(root: &Root) -> Vec<Service> {
     let mut all = Vec::new();
     for folder in FOLDERS {
@@ -87,12 +88,12 @@ fn read_slice(root: &Root, folder: &str, depth: usize, all: &mut Vec<Service>) {
     }
 }
 
-/// When the first process of a group began, nanoseconds since 1970.
+/// Returns the start time of a group's first process, nanoseconds since 1970.
 fn began(root: &Root, group: &str) -> Option<u64> {
     let processes = root.maybe(&format!("{group}/cgroup.procs"))?;
     let start = |pid: &str| -> Option<u64> {
         let stat = root.maybe(&format!("proc/{pid}/stat"))?;
-        // The name, in brackets, may have any characters in it (proc(5), field 22).
+        // The name, in parentheses, may contain any character (proc(5), field 22).
         stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
     };
     let since_boot = os::ticks_to_ns(processes.lines().filter_map(start).min()?);
@@ -114,9 +115,9 @@ mod tests {
             assert_eq!(round(&[("db.service", 1), ("web.service", 2)]), [""; 0]);
         }
         assert_eq!(round(&[("db.service", 7), ("web.service", 2)]), ["db.service"]);
-        // A job that is there for a moment now and then.
+        // A job that runs for a moment now and then.
         assert_eq!(round(&[("db.service", 7), ("job.service", 8)]), [""; 0]);
-        // One that takes its time to stop.
+        // A service that takes a while to stop.
         assert_eq!(round(&[("db.service", 7), ("web.service", 9)]), ["web.service"]);
         assert_eq!(round(&[("job.service", 10)]), [""; 0]);
         for _ in 0..4 {
@@ -125,11 +126,11 @@ mod tests {
         assert_eq!(round(&[("db.service", 11)]), [""; 0], "stopped, and started much later");
     }
 
-    /// A control group of the test's own, in which it can make others; removed when dropped.
+    /// A control group of the test's own, in which it can create others; removed when dropped.
     struct OwnGroup(PathBuf);
 
     impl OwnGroup {
-        /// `None`, with the test skipped, if there is none to be had.
+        /// Returns `None` and skips the test if none can be created.
         fn new() -> Option<Self> {
             if !is_root() {
                 return None;

@@ -1,4 +1,4 @@
-//! What kernels can be built or booted without: one source for each, which is absent where it is missing.
+//! Optional kernel features that observation needs: one source for each, absent if the kernel was built or booted without it.
 
 use crate::source::stateless;
 use crate::{Root, Source, SourceError, SourceInfo};
@@ -25,7 +25,8 @@ pub(super) fn sources() -> Vec<Box<dyn Source>> {
     ]
 }
 
-/// kthreadd (2) always sleeps, so that it waits for something (fs/proc/base.c: proc_pid_wchan). Others than root read `0` in any case.
+/// Checks /proc/PID/wchan. kthreadd (2) always sleeps, so it must have a wait channel (fs/proc/base.c: proc_pid_wchan). Users
+/// other than root always read `0`.
 fn wait_channels(root: &Root) -> Result<(), SourceError> {
     let shows_none = root.word("proc/2/wchan").is_none_or(|channel| channel == "0");
     let is_kthreadd = root.word("proc/2/comm").is_some_and(|name| name == "kthreadd");
@@ -35,7 +36,7 @@ fn wait_channels(root: &Root) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// Documentation/scheduler/sched-stats.rst: /proc/PID/schedstat.
+/// Checks /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst).
 fn run_delay(root: &Root) -> Result<(), SourceError> {
     if root.at("proc/1/stat").exists() && !root.at("proc/1/schedstat").exists() {
         return Err(SourceError::Absent(
@@ -45,7 +46,7 @@ fn run_delay(root: &Root) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// cgroups(7): /proc/cgroups, in which newer kernels list only what they still have of version 1.
+/// Checks a controller (cgroups(7)). In /proc/cgroups, newer kernels list only the controllers that still support version 1.
 fn controller(root: &Root, name: &str) -> Result<(), SourceError> {
     let own = if name == "blkio" { "io" } else { name };
     let lists = |path: &str| root.maybe(path).is_some_and(|text| text.split_whitespace().any(|word| word == own));
@@ -64,7 +65,7 @@ fn controller(root: &Root, name: &str) -> Result<(), SourceError> {
     }
 }
 
-/// drivers/scsi/scsi_sysfs.c: kernels before 5.18 count errors, but no timeouts.
+/// Checks the counts of SCSI timeouts (drivers/scsi/scsi_sysfs.c): kernels before 5.18 count errors, but no timeouts.
 fn scsi_timeouts(root: &Root) -> Result<(), SourceError> {
     let counts = |name: &str| {
         root.list("sys/class/scsi_device")

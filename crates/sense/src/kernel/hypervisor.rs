@@ -1,11 +1,11 @@
-//! Whether the machine is a guest, and of which hypervisor.
+//! Detects whether the machine is a guest, and its hypervisor.
 //!
-//! Documentation/ABI/stable/sysfs-hypervisor-xen and Documentation/ABI/testing/sysfs-firmware-dmi-tables. On x86 a CPU flag
-//! says so; DMI strings alone do not, as clouds set theirs on bare metal too.
+//! Documentation/ABI/stable/sysfs-hypervisor-xen and Documentation/ABI/testing/sysfs-firmware-dmi-tables. On x86 a CPU flag marks
+//! a guest; DMI strings alone do not, because clouds set theirs on bare metal too.
 
 use crate::root::Root;
 
-/// Substrings of the DMI strings of each hypervisor's guests; the more specific first.
+/// Substrings of the DMI strings of each hypervisor's guests, the more specific ones first.
 const DMI: [(&str, &str); 12] = [
     ("VMware", "vmware"),
     ("VirtualBox", "virtualbox"),
@@ -21,9 +21,9 @@ const DMI: [(&str, &str); 12] = [
     ("Microsoft Corporation", "hyper-v"),
 ];
 
-/// The hypervisor's name, `vm` if it does not give it, `none` on bare metal; `None` if unknown.
+/// Returns the hypervisor's name, `vm` if its name is unknown, `none` on bare metal; `None` if it cannot be determined.
 pub(super) fn find(root: &Root) -> Option<&'static str> {
-    // Xen says so itself, also in its first domain, whose CPUs do not.
+    // Xen reports itself in sysfs, also in its first domain, whose CPUs lack the flag.
     if root.word("sys/hypervisor/type").as_deref() == Some("xen") {
         return Some("xen");
     }
@@ -34,7 +34,7 @@ pub(super) fn find(root: &Root) -> Option<&'static str> {
     }
 }
 
-/// `None` on CPUs without such flags (other than x86).
+/// Whether the CPU flags mark a guest; `None` on CPUs without such flags (other than x86).
 fn has_hypervisor_flag(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find_map(|l| l.strip_prefix("flags")?.trim_start().strip_prefix(':'))?;
     Some(flags.split_ascii_whitespace().any(|f| f == "hypervisor"))

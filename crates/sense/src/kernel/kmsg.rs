@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use whyslow_model::catalogue::LogLine;
 use whyslow_model::snapshot::Snapshot;
 
-/// Lines read per sample at most; the next sample continues.
+/// Maximum number of lines read per sample; the next sample continues.
 const LINES_MAX: usize = 1000;
 /// A read returns one record and fails if the buffer is too small; the kernel's limit (PRINTKRB_RECORD_MAX, 1024, formerly
 /// 8192) is below this.
@@ -37,7 +37,7 @@ impl Source for KernelLog {
         root.require_live()?;
         match &mut self.log {
             Some(log) => follow(log, &mut out.kernel.log),
-            // Older lines are not from the time observed.
+            // Older lines do not belong to the observed time.
             None => {
                 self.log = Some(open_at_end(root).map_err(|e| SourceError::from_io("dev/kmsg", &e))?);
                 Ok(())
@@ -74,7 +74,7 @@ fn follow(log: &mut impl Read, lines: &mut Vec<LogLine>) -> Result<(), SourceErr
     }
 }
 
-/// Parses `priority,sequence,microseconds,flags[,...];text`, without the `KEY=value` lines after it.
+/// Parses `priority,sequence,microseconds,flags[,...];text`; ignores the `KEY=value` lines after it.
 fn parse(record: &[u8]) -> Option<LogLine> {
     let record = String::from_utf8_lossy(record);
     let (prefix, rest) = record.split_once(';')?;
@@ -147,7 +147,7 @@ mod tests {
         };
         let mut source = KernelLog::default();
         let text = |part: &str| format!("whyslow test {} {part}", std::process::id());
-        // Without a newline a record can be continued, and is readable only once the next one follows.
+        // A record without a newline can be continued, and becomes readable only when the next one follows.
         kmsg.write_all(format!("<4>{}\n", text("before")).as_bytes()).unwrap();
         source.prepare(&Root::live());
         kmsg.write_all(format!("<4>{}\n", text("while")).as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Counts against the kernel's limits (Documentation/admin-guide/sysctl/fs.rst, kernel.rst and vm.rst).
+//! Usage of kernel-wide limits (Documentation/admin-guide/sysctl/fs.rst, kernel.rst and vm.rst).
 
 use crate::root::Root;
 use crate::source::SourceInfo;
@@ -29,7 +29,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// `allocated free ...`: those allocated and not free.
+/// Parses `allocated free ...`: returns the number allocated and not free.
 fn in_use(text: &str) -> Option<u64> {
     let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
     let (allocated, free) = (fields.next()?.ok()?, fields.next()?.ok()?);

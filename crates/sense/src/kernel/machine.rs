@@ -1,4 +1,4 @@
-//! What machine this is (Documentation/admin-guide/sysctl/kernel.rst, Documentation/ABI/testing/sysfs-devices-system-cpu).
+//! Identity of the machine (Documentation/admin-guide/sysctl/kernel.rst, Documentation/ABI/testing/sysfs-devices-system-cpu).
 
 use super::hypervisor;
 use crate::os::page_size;
@@ -37,26 +37,26 @@ pub(crate) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// These DMI strings in one line.
+/// Joins these DMI strings in one line.
 fn dmi<const N: usize>(root: &Root, files: [&str; N]) -> Option<String> {
     let words = files.into_iter().filter_map(|file| root.word(&format!("sys/class/dmi/id/{file}")));
     Some(words.collect::<Vec<_>>().join(" ")).filter(|words| !words.is_empty())
 }
 
-/// A field of the first CPU. Architectures other than x86 have other fields.
+/// Returns a field of the first CPU. Architectures other than x86 have other fields.
 fn cpu_field(root: &Root, field: &str) -> Option<String> {
     let text = root.text("proc/cpuinfo").ok()?;
     let mut fields = text.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'));
     fields.find(|(name, _)| name.trim_end() == field).map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many CPUs a copy of /proc/cpuinfo lists, where nothing else says it.
+/// Counts the CPUs in a captured /proc/cpuinfo, for trees that contain no other count.
 fn listed(root: &Root) -> Option<u64> {
     let text = root.maybe("proc/cpuinfo").filter(|_| !root.is_live())?;
     cpuinfo::count(text.lines(), false).map(u64::from)
 }
 
-/// How many numbers a list such as `0-3,8,10-11` has.
+/// Counts the numbers in a list such as `0-3,8,10-11`.
 fn count(list: &str) -> Option<u64> {
     list.split(',').map(range_length).sum()
 }

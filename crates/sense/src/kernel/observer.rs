@@ -20,7 +20,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// User and system time of all threads, nanoseconds.
+/// Returns the user and system time of all threads, nanoseconds.
 fn cpu_time() -> Result<u64, SourceError> {
     // SAFETY: rusage is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -37,7 +37,7 @@ fn nanoseconds(time: libc::timeval) -> u64 {
     part(time.tv_sec.into(), 1_000_000_000).saturating_add(part(time.tv_usec.into(), 1000))
 }
 
-/// `size resident shared ...` in pages: the resident bytes.
+/// Parses `size resident shared ...` in pages; returns the resident bytes.
 fn resident(statm: &str) -> Option<u64> {
     statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size())
 }

@@ -1,5 +1,6 @@
-//! Virtual functions (SR-IOV), and the PCI Express links of storage and network adapters (/sys/bus/pci/devices/*/current_link_speed and the like,
-//! Documentation/ABI/testing/sysfs-bus-pci). Other classes of devices, such as graphics cards, lower the speed of their link when they are idle.
+//! Virtual functions (SR-IOV), and the PCI Express links of storage and network adapters
+//! (/sys/bus/pci/devices/*/current_link_speed and related files, Documentation/ABI/testing/sysfs-bus-pci). Other device classes,
+//! such as graphics cards, lower their link speed when idle.
 
 use crate::Root;
 use crate::source::SourceInfo;
@@ -14,7 +15,7 @@ pub(super) const INFO: SourceInfo =
 const DEVICES: &str = "sys/bus/pci/devices";
 const GIGA: f64 = 1e9;
 
-/// Base class and subclass in hexadecimal, and what lspci(8) calls them (include/linux/pci_ids.h).
+/// Base class and subclass in hexadecimal, and their names in lspci(8) (include/linux/pci_ids.h).
 const CLASSES: [(&str, &str); 8] = [
     ("0104", "RAID bus controller"),
     ("0106", "SATA controller"),
@@ -39,7 +40,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// The link of an adapter; `None` for other devices, and for those that are no PCI Express devices or have no link.
+/// Reads the link of an adapter. Returns `None` for other devices, and for those that are not PCI Express or have no link.
 fn of_device(root: &Root, device: &str) -> Option<PcieLink> {
     let folder = format!("{DEVICES}/{device}");
     let class = root.word(&format!("{folder}/class"))?;
@@ -65,18 +66,18 @@ fn of_device(root: &Root, device: &str) -> Option<PcieLink> {
     Some(PcieLink { port_speed: speed(&port, "max_link_speed"), port_width: width(&port, "max_link_width"), ..row })
 }
 
-/// Transfers per second of `8.0 GT/s PCIe`, before Linux 5.7 `8 GT/s`; `None` for `Unknown`.
+/// Parses transfers per second from `8.0 GT/s PCIe`, before Linux 5.7 `8 GT/s`. Returns `None` for `Unknown`.
 fn transfers(text: &str) -> Option<f64> {
     let number: f64 = text.split_once(" GT/s")?.0.parse().ok()?;
     (number > 0.0).then_some(number * GIGA)
 }
 
-/// A device without a link has 0 lanes, an unknown number is 255 (PCIE_LNK_WIDTH_UNKNOWN).
+/// Whether a number of lanes is valid: 0 means no link, 255 an unknown width (PCIE_LNK_WIDTH_UNKNOWN).
 fn is_width(lanes: u64) -> bool {
     (1..=32).contains(&lanes)
 }
 
-/// The address before the last of `../../../devices/pci0000:00/0000:00:1c.0/0000:01:00.0`; the root itself is no port.
+/// Returns the address before the last in `../../../devices/pci0000:00/0000:00:1c.0/0000:01:00.0`; the root itself is not a port.
 fn port_above(path: &str) -> Option<&str> {
     let port = path.rsplit('/').nth(1)?;
     (!port.starts_with("pci")).then_some(port)
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(port_above("../../../devices/pci0000:00/0000:00:03.0"), None);
         assert_eq!(port_above("../../../devices/pci0000:00/0000:00:1c.0/0000:01:00.0"), Some("0000:00:1c.0"));
         let tree = CapturedTree::of(&[
-            // A virtual disk of the root bus without a link.
+            // A virtual disk on the root bus, without a link.
             ("sys/bus/pci/devices/0000:00:03.0/class", "0x010000\n"),
             ("sys/bus/pci/devices/0000:00:03.0/current_link_speed", "Unknown\n"),
             ("sys/bus/pci/devices/0000:00:03.0/current_link_width", "0\n"),

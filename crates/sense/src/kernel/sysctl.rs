@@ -6,7 +6,7 @@ use crate::source_error::SourceError;
 use whyslow_model::catalogue::Setting;
 use whyslow_model::snapshot::Snapshot;
 
-/// A setting that this kernel lacks has no row.
+/// Names of the settings; the kernel may lack some, which then have no row.
 const NAMES: &[&str] = &[
     // Reclaim, and throttling of writers.
     "vm.swappiness",

@@ -1,5 +1,5 @@
 //! System V shared memory, semaphores and message queues against their limits (sysvipc(7), proc_sysvipc(5),
-//! Documentation/admin-guide/sysctl/kernel.rst). Of the observer's own IPC namespace.
+//! Documentation/admin-guide/sysctl/kernel.rst), in the observer's own IPC namespace.
 
 use crate::os::page_size;
 use crate::root::Root;
@@ -26,7 +26,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         shm_segments: shm.segments.into(),
         shm_segments_max: root.setting_number("proc/sys/kernel/shmmni").into(),
         shm_bytes: shm.bytes.into(),
-        // Unlimited is almost 2^64 pages, whose bytes fit a float but not an integer.
+        // The value for unlimited is almost 2^64 pages; in bytes that fits a float but not an integer.
         shm_bytes_max: shm_pages.map(|pages| pages as f64 * page_size() as f64).into(),
         shm_segment_max: root.setting_number("proc/sys/kernel/shmmax").into(),
         shm_largest: shm.largest.into(),
@@ -41,11 +41,11 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// Sums over the shared memory segments.
+/// Totals of the shared memory segments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ShmTotals {
     segments: u64,
-    /// Each segment is rounded up to pages, as the kernel does against kernel.shmall.
+    /// Each segment is rounded up to pages, as in the kernel's check against kernel.shmall.
     bytes: u64,
     largest: u64,
     /// The process that created the most bytes.
@@ -69,7 +69,7 @@ impl ShmTotals {
     }
 }
 
-/// The numbers in the column named `name`; lines without one are skipped.
+/// Returns the numbers in the column named `name`; skips lines without one.
 fn column(text: &str, name: &str) -> Vec<u64> {
     let mut lines = text.lines();
     let heading = lines.next().unwrap_or_default();

@@ -10,7 +10,7 @@ const PATH: &str = "sys/devices/system/edac/mc";
 
 pub(super) const INFO: SourceInfo = SourceInfo::new(PATH, "errors of memory modules");
 
-/// `mc0/dimm3`; drivers that know no modules have rows of chips instead (`mc0/csrow1`).
+/// Lists modules: `mc0/dimm3`; drivers that do not know the modules have chip-select rows instead (`mc0/csrow1`).
 pub(super) fn modules(root: &Root) -> Vec<String> {
     let within = |controller: &str, prefix: &str| -> Vec<String> {
         let names = root.list(&format!("{PATH}/{controller}"));
@@ -19,7 +19,7 @@ pub(super) fn modules(root: &Root) -> Vec<String> {
     };
     let controllers = root.list(PATH).into_iter().filter(|name| numbered(name, "mc").is_some());
     let modules = controllers.flat_map(|controller| {
-        // Ranks are what a driver reports that does not know which of them share a module.
+        // A driver reports ranks if it does not know which of them share a module.
         let kinds = ["dimm", "rank", "csrow"].into_iter().map(|prefix| within(&controller, prefix));
         kinds.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
     });
@@ -29,7 +29,7 @@ pub(super) fn modules(root: &Root) -> Vec<String> {
 pub(super) fn read(modules: &[String], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     for module in modules {
         let name = module.rsplit('/').next().unwrap_or_default();
-        // The files of a module bear its kind; those of a row do not.
+        // The names of a module's files contain its kind; those of a chip-select row do not.
         let kind = match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
             "csrow" => "",
             _ => "dimm_",

@@ -1,5 +1,5 @@
-//! What holds memory: /proc/meminfo (Documentation/filesystems/proc.rst, section 1.2), /proc/swaps (proc_swaps(5)), and the kernel's
-//! object caches, /proc/slabinfo (slabinfo(5)).
+//! Memory in use, by purpose: /proc/meminfo (Documentation/filesystems/proc.rst, section 1.2), /proc/swaps (proc_swaps(5)), and
+//! the kernel's object caches, /proc/slabinfo (slabinfo(5)).
 
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
@@ -16,7 +16,7 @@ pub(super) const SWAPS: SourceInfo = SourceInfo::new("proc/swaps", "swap areas")
 /// Slow, because the kernel walks the lists of every cache under its lock.
 pub(super) const SLABS: SourceInfo = SourceInfo::new("proc/slabinfo", "kernel memory by object cache").slow();
 
-/// Skips lines that are not in the catalogue.
+/// Reads /proc/meminfo; skips lines that are not in the catalogue.
 pub(super) fn read_meminfo(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let text = root.polled_text(MEMINFO.name)?;
     let (mut row, mut metric) = (Meminfo::new(MachineKey), String::with_capacity(32));
@@ -25,7 +25,7 @@ pub(super) fn read_meminfo(root: &Root, out: &mut Snapshot) -> Result<(), Source
     malformed.map_or(Ok(()), |line| Err(SourceError::malformed(MEMINFO.name, line)))
 }
 
-/// A header, then one line for each area, sizes in KiB.
+/// Reads /proc/swaps: a header, then one line for each area, sizes in KiB.
 pub(super) fn read_swaps(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     for line in root.polled_text(SWAPS.name)?.lines().skip(1) {
         out.memory.swap.push(area(line).ok_or_else(|| SourceError::malformed(SWAPS.name, line))?);
@@ -48,7 +48,7 @@ fn kib(value: u64) -> Gauge {
     value.saturating_mul(1024).into()
 }
 
-/// Version 2.1, after its two header lines.
+/// Reads /proc/slabinfo version 2.1, after its two header lines.
 pub(super) fn read_slabs(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let text = root.text(SLABS.name)?;
     for line in text.lines().filter(|line| !line.starts_with("slabinfo") && !line.starts_with('#')) {
@@ -57,7 +57,7 @@ pub(super) fn read_slabs(root: &Root, out: &mut Snapshot) -> Result<(), SourceEr
     Ok(())
 }
 
-/// `name active_objs num_objs objsize objperslab pagesperslab : tunables ... : slabdata active_slabs num_slabs shared`
+/// Parses `name active_objs num_objs objsize objperslab pagesperslab : tunables ... : slabdata active_slabs num_slabs shared`.
 fn slab(line: &str) -> Option<Slab> {
     let (mut objects, rest) = line.split_once(" : tunables")?;
     let (_, mut slabs) = rest.split_once(" : slabdata")?;

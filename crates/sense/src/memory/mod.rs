@@ -1,4 +1,4 @@
-//! Memory: what holds it, reclaim, huge pages, swap, slab, NUMA nodes.
+//! Memory: usage by purpose, reclaim, huge pages, swap, slab, NUMA nodes.
 
 mod edac;
 mod meminfo;

@@ -17,7 +17,7 @@ pub(super) fn list(root: &Root) -> Vec<u32> {
     root.list(PATH).iter().filter_map(|name| numbered(name, "node")).collect()
 }
 
-/// The node of each CPU.
+/// Returns the node of each CPU.
 pub(crate) fn nodes_of_cpus(root: &Root) -> BTreeMap<u32, u32> {
     let cpus = |node: u32| cpu_list::parse(&root.word(&format!("{PATH}/node{node}/cpulist"))?);
     list(root)
@@ -42,7 +42,7 @@ pub(super) fn read(nodes: &[u32], root: &Root, out: &mut Snapshot) -> Result<(),
     Ok(())
 }
 
-/// `Node 0 MemTotal:  4417752 kB`.
+/// Parses lines `Node 0 MemTotal:  4417752 kB`.
 fn parse_meminfo(text: &str, row: &mut Node) -> Result<(), SourceError> {
     for line in text.lines() {
         let (name, value) =

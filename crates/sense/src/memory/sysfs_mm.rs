@@ -24,11 +24,11 @@ pub(super) fn read_hugepages(pools: &[String], root: &Root, out: &mut Snapshot) 
     Ok(())
 }
 
-/// A pool is named after its page size: `hugepages-2048kB`.
+/// Reads a pool, which is named after its page size: `hugepages-2048kB`.
 fn pool_row(root: &Root, pool: &str) -> Option<Hugepages> {
     let kb: u64 = pool.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
     let total = root.polled_number(&format!("{POOLS}/{pool}/nr_hugepages"));
-    // The total includes all others (mm/hugetlb.c), so an empty pool needs no further reads.
+    // The total includes all other counts (mm/hugetlb.c), so an empty pool needs no further reads.
     let pages = |file: &str| match total {
         Some(0) => Gauge::from(0_u64),
         _ => root.polled_number(&format!("{POOLS}/{pool}/{file}")).into(),

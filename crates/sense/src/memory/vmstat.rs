@@ -17,7 +17,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     result
 }
 
-/// Skips lines that are not in the catalogue.
+/// Parses the file; skips lines that are not in the catalogue.
 fn parse(text: &str, row: &mut Vmstat) -> Result<(), SourceError> {
     for line in text.lines() {
         vmstat::take(line, row).ok_or_else(|| SourceError::malformed(INFO.name, line))?;

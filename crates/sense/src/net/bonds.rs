@@ -12,7 +12,7 @@ pub(super) const INFO: SourceInfo = SourceInfo::new("proc/net/bonding", "ports o
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let folder = net_file(root, "bonding");
     for bond in root.list(&folder) {
-        // One that is removed meanwhile has no ports.
+        // A bond that is removed meanwhile has no ports.
         let text = root.maybe(&format!("{folder}/{bond}")).unwrap_or_default();
         out.net.bond_port.extend(bonding::ports(&bond, &text));
     }

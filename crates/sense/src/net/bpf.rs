@@ -1,5 +1,5 @@
-//! What BPF sees of the network: dropped packets (bpf/drops.bpf.c), packet sizes (bpf/packets.bpf.c), and TCP connections that have
-//! ended (bpf/tcp.bpf.c).
+//! BPF sources of the network: dropped packets (bpf/drops.bpf.c), packet sizes (bpf/packets.bpf.c), and ended TCP connections
+//! (bpf/tcp.bpf.c).
 
 use super::namespaces::Namespaces;
 use crate::Root;
@@ -16,7 +16,7 @@ use whyslow_model::value::{Counter, Name};
 /// The lowest inode of a network namespace (include/uapi/linux/nsfs.h: NET_NS_INIT_INO). While a packet waits in a socket, its
 /// interface pointer holds other data, which reads as no namespace.
 const FIRST_NAMESPACE: u32 = 0xefff_ff00;
-/// Set in the number of a packet size's bucket if the packets were sent.
+/// Flag in a packet size's bucket number: the packets were sent.
 const SENT: u32 = 1 << 31;
 
 c_struct! {
@@ -108,7 +108,7 @@ pub(super) fn packet_drops(namespaces: Arc<Namespaces>) -> Box<dyn Source> {
         let mut rows: BTreeMap<NetKey, PacketDrop> = BTreeMap::new();
         for (key, counts) in object.per_cpu_entries::<DropKey, DropCount>("drops")? {
             if key.location.namespace >= FIRST_NAMESPACE {
-                // Several instructions of one function make one row.
+                // Several instructions of one function share a row.
                 let row = packet_drop(&key, &counts, reasons, &mut names);
                 let row = rows.entry(row.drop.clone()).or_insert(row);
                 let add = |so_far: Counter, of: fn(&DropCount) -> u64| {
@@ -125,7 +125,7 @@ pub(super) fn packet_drops(namespaces: Arc<Namespaces>) -> Box<dyn Source> {
     })
 }
 
-/// A row without the counts.
+/// Builds a row without the counts.
 fn packet_drop(
     key: &DropKey,
     counts: &[DropCount],
@@ -152,7 +152,7 @@ fn packet_drop(
     }
 }
 
-/// The sender of a packet, if it was one of IP (include/uapi/linux/if_ether.h).
+/// Returns the sender of an IP packet (include/uapi/linux/if_ether.h); `None` for other packets.
 fn sender(count: &DropCount) -> Option<IpAddr> {
     let [a, b, c, d, ..] = count.source;
     match count.family {
@@ -162,7 +162,7 @@ fn sender(count: &DropCount) -> Option<IpAddr> {
     }
 }
 
-/// A protocol's name or number (<https://www.iana.org/assignments/protocol-numbers>); `None` for packets other than IP.
+/// Returns a protocol's name or number (<https://www.iana.org/assignments/protocol-numbers>); `None` for packets other than IP.
 fn protocol(number: u32) -> Option<String> {
     Some(match number {
         0 => return None,
@@ -175,7 +175,7 @@ fn protocol(number: u32) -> Option<String> {
 
 pub(super) fn packet_sizes(namespaces: Arc<Namespaces>) -> Box<dyn Source> {
     const INFO: SourceInfo = SourceInfo::new("bpf/packets", "packet sizes by interface").on_demand();
-    /// Packets by bucket, sent and received.
+    /// Packets by bucket: sent, then received.
     type Directions = [Vec<(u32, u64)>; 2];
     loaded(
         INFO,
@@ -225,9 +225,9 @@ fn address(peer: &TcpPeer) -> IpAddr {
 
 fn ended(peer: NetKey, totals: &[EndedTotals]) -> EndedConnections {
     let sum = |of: fn(&EndedTotals) -> u64| Counter::from(totals.iter().map(of).sum::<u64>());
-    // A kernel that does not count timeouts has not counted zero.
+    // If the kernel does not count timeouts, the value is absent rather than zero.
     let if_timed = |count: Counter| if totals.iter().any(|t| t.timed > 0) { count } else { Counter::ABSENT };
-    // Of several owners, the last one on the CPU with the most connections.
+    // If there are several owners, the last one on the CPU with the most connections is reported.
     let owner = totals.iter().filter(|t| t.process != 0).max_by_key(|t| t.connections + t.no_port);
     EndedConnections {
         peer,

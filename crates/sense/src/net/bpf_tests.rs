@@ -1,4 +1,4 @@
-//! The network's BPF programs against this machine's kernel, in network namespaces made for the purpose.
+//! Tests of the network's BPF programs on this machine's kernel, in network namespaces created for the purpose.
 
 use super::bpf::{ended_connections, packet_drops, packet_sizes};
 use crate::source::Source;
@@ -13,9 +13,9 @@ use whyslow_model::catalogue::{PacketDrop, PacketSize};
 use whyslow_model::histogram::bucket_of;
 use whyslow_model::snapshot::Snapshot;
 
-/// Two namespaces, and a source whose programs are attached; `None` if the test is skipped.
+/// Creates two namespaces and attaches the programs of a source. Returns `None` if the test is skipped.
 fn rig(source: Box<dyn Source>) -> Option<(NetnsPair, Box<dyn Source>)> {
-    // First the namespaces, so that the source knows them by name.
+    // The namespaces come first, so that the source knows their names.
     let pair = NetnsPair::new()?;
     Some((pair, attached(source)?))
 }
@@ -28,7 +28,7 @@ fn send(pair: &NetnsPair, count: usize, size: usize, port: u16) {
     }
 }
 
-/// What was dropped in `b` for this reason.
+/// Returns the packets dropped in `b` for this reason.
 fn dropped(snapshot: &Snapshot, pair: &NetnsPair, reason: &str) -> Option<PacketDrop> {
     let drops = snapshot.net.packet_drop.iter();
     drops.filter(|d| *d.drop.ns == *pair.b).find(|d| d.reason.get() == Some(reason)).cloned()
@@ -42,7 +42,7 @@ fn packets_without_a_receiver_are_dropped_with_reason_function_and_interface() {
     let found = dropped(&snapshot, &pair, "no_socket");
     let row = found.unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
     assert_eq!(row.packets.get(), Some(3));
-    // After the IP header: 100 bytes and the 8 of the UDP header.
+    // After the IP header: 100 bytes and the UDP header of 8.
     assert_eq!(row.bytes.get(), Some(3 * 108));
     assert_eq!((row.interface.get(), row.protocol.get()), (Some("veth0"), Some("udp")));
     assert!(row.place.get().unwrap().contains("udp"), "{row:?}");
@@ -52,7 +52,7 @@ fn packets_without_a_receiver_are_dropped_with_reason_function_and_interface() {
 fn senders_that_try_again_are_told_from_broadcasts() {
     let Some((pair, mut source)) = rig(packet_drops(Arc::default())) else { return };
     within(&pair.b, || fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "1").unwrap());
-    // The filter would not let a request for the address of `b` through that names this sender.
+    // The filter would drop an ARP request for the address of `b` that names this sender.
     within(&pair.a, || fs::write("/proc/sys/net/ipv4/conf/all/arp_announce", "2").unwrap());
     for command in ["address add 198.18.0.1 dev lo", "route add 255.255.255.255 dev veth0 src 198.18.0.1"] {
         assert!(run(&format!("ip -n {} {command}", pair.a)), "{command}");
@@ -116,7 +116,7 @@ fn packets_are_counted_by_size_and_direction_at_both_ends() {
         let buckets = sizes.buckets().unwrap_or_default();
         buckets.iter().find(|(bucket, _)| *bucket == bucket_of(size)).map_or(0, |(_, count)| *count)
     };
-    // Sent with the headers of UDP (8 bytes), IP (20) and Ethernet (14); received without that of Ethernet.
+    // Sent packets include the headers of UDP (8 bytes), IP (20) and Ethernet (14); received ones lack that of Ethernet.
     let (sent, received) = (at(&pair.a).sent, at(&pair.b).received);
     assert_eq!((count(&sent, 142), count(&sent, 1242)), (30, 20), "{sent:?}");
     assert_eq!((count(&received, 128), count(&received, 1228)), (30, 20), "{received:?}");
@@ -157,13 +157,13 @@ fn attempts_without_a_local_port_are_counted_by_peer() {
     let server = listener.local_addr().unwrap();
     within(a, || fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40003").unwrap());
     let connect = |_| {
-        // Of many within a clock tick, only a sample would be counted.
+        // Of many attempts within a clock tick, only a sample would be counted.
         thread::sleep(Duration::from_millis(20));
         TcpStream::connect(server)
     };
     let attempts: Vec<_> = within(a, || (0..7).map(connect).collect());
     assert_eq!(attempts.iter().filter(|attempt| attempt.is_ok()).count(), 4);
-    // Refused by the peer: this one had a port.
+    // The peer refuses this one, so it had a port.
     assert!(within(a, || TcpStream::connect("10.203.0.2:9")).is_err());
     let rows = read(&mut *source).net.ended_connections.clone();
     let row = rows.iter().find(|e| *e.peer.ns == **a && &*e.peer.name == "10.203.0.2").unwrap();

@@ -37,7 +37,7 @@ impl Source for ConnectionTracking {
     }
 }
 
-/// The observer's own table.
+/// Reads the observer's own table.
 fn own(root: &Root) -> Option<Conntrack> {
     let count = root.polled_number(COUNT)?;
     let mut row = Conntrack::new(MachineKey);
@@ -51,7 +51,7 @@ fn own(root: &Root) -> Option<Conntrack> {
     Some(row)
 }
 
-/// The table of the namespace that the thread is in. A file that stayed open would keep the namespace alive.
+/// Reads the table of the thread's namespace. Does not keep the file open, because that would keep the namespace alive.
 pub(crate) fn of_namespace(root: &Root, namespace: &Name) -> Option<NamespaceConntrack> {
     let count = root.number(COUNT).filter(|count| *count > 0)?;
     let mut row = NamespaceConntrack::new(NetKey { ns: namespace.clone(), name: "nf_conntrack".into() });
@@ -63,7 +63,7 @@ pub(crate) fn of_namespace(root: &Root, namespace: &Name) -> Option<NamespaceCon
     Some(row)
 }
 
-/// The sum of a column over all CPUs; absent if there is no such column.
+/// Sums a column over all CPUs; absent if there is no such column.
 fn sum(text: &str, column: &str) -> Counter {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default();

@@ -15,18 +15,18 @@ use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// For the list of interfaces and counter names.
+/// Interval at which interfaces and counter names are listed again.
 const LIST_TTL: Duration = Duration::from_secs(30);
-/// A driver that asks its firmware takes milliseconds and holds the lock that all network configuration needs. A device slower
-/// than this is read every ten seconds only.
+/// A driver that queries its firmware takes milliseconds and holds the lock that all network configuration needs. A device slower
+/// than this is read only every ten seconds.
 const SLOW: Duration = Duration::from_millis(2);
 const SLOW_INTERVAL: Duration = Duration::from_secs(10);
-/// Parts of names of error counters. Counters at zero are left out, as there can be thousands, except for these: their first step
-/// must be seen.
+/// Parts of names of error counters. Counters at zero are left out, as there can be thousands, except for error counters: their
+/// first increment must be seen.
 const ERROR_COUNTERS: [&str; 12] =
     ["err", "drop", "discard", "fail", "miss", "timeout", "crc", "fifo", "over", "pause", "full", "lost"];
 
-/// Of every device with its own driver, in every namespace.
+/// Counters of every device that has its own driver, in every namespace.
 pub(super) struct DriverCounters {
     namespaces: Arc<Namespaces>,
     devices: HashMap<Name, (Instant, Vec<CountedDevice>)>,
@@ -71,7 +71,7 @@ impl Source for DriverCounters {
     }
 }
 
-/// The devices of the thread's namespace that have hardware, unlike a veth or a bridge.
+/// Lists the devices of the thread's namespace that have hardware, unlike a veth or a bridge.
 fn list(ethtool: &Ethtool, namespace: &Name) -> Result<Vec<CountedDevice>, SourceError> {
     let links = rtnetlink::links(&mut Netlink::open(libc::NETLINK_ROUTE)?)?;
     let devices = links.into_iter().filter(|l| l.kind.is_none()).map(|link| {

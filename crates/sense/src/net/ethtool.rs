@@ -14,7 +14,7 @@ const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
 const GET_SET_SIZE: u32 = 0x37;
 const GET_LINK_SETTINGS: u32 = 0x4c;
-/// Offloads that each have a command, under the names that ethtool(8) has for them.
+/// Offloads that have a command of their own, and their names in ethtool(8).
 const OFFLOADS: [(u32, &str); 6] = [
     (0x14, "rx-checksumming"),
     (0x16, "tx-checksumming"),
@@ -23,7 +23,7 @@ const OFFLOADS: [(u32, &str); 6] = [
     (0x23, "generic-segmentation-offload"),
     (0x2b, "generic-receive-offload"),
 ];
-/// Those that have a bit of ETHTOOL_GFLAGS.
+/// Offloads that have a bit in ETHTOOL_GFLAGS.
 const OFFLOAD_FLAGS: [(u32, &str); 5] = [
     (1 << 15, "large-receive-offload"),
     (1 << 8, "rx-vlan-offload"),
@@ -35,10 +35,10 @@ const OFFLOAD_FLAGS: [(u32, &str); 5] = [
 const COUNTERS: u32 = 1;
 /// ETH_GSTRING_LEN.
 const NAME: usize = 32;
-/// The largest drivers have about five thousand.
+/// Maximum number of counters; the largest drivers have about five thousand.
 const MAX_COUNTERS: usize = 8192;
-/// Bytes for names or counters. The kernel writes as many as the driver has at that moment, whatever the size of the buffer, and
-/// their number grows as queues are added: so four times the maximum.
+/// Returns the buffer size in bytes for names or counters. The kernel writes as many as the driver has at that moment, whatever
+/// the size of the buffer, and their number grows as queues are added. The size is therefore four times the maximum.
 const fn buffer_size(of_each: usize) -> usize {
     4 * MAX_COUNTERS * of_each
 }
@@ -51,7 +51,7 @@ pub(super) struct LinkMode {
     pub(super) duplex: Option<&'static str>,
 }
 
-/// Current and maximum entries.
+/// Current and maximum number of ring entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rings {
     pub(super) rx: u32,
@@ -60,7 +60,7 @@ pub(super) struct Rings {
     pub(super) tx_max: u32,
 }
 
-/// The driver, the firmware of the device, and its address on its bus.
+/// The driver, the firmware of the device, and the address on its bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Driver {
     pub(super) name: Option<String>,
@@ -68,7 +68,7 @@ pub(super) struct Driver {
     pub(super) bus: Option<String>,
 }
 
-/// Queues that packets are spread over. A queue is either for one direction or combined, for both, and counts for each.
+/// Queues that packets are spread over. A queue serves one direction, or is combined and counts for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Channels {
     pub(super) rx: u32,
@@ -76,7 +76,7 @@ pub(super) struct Channels {
     pub(super) tx: u32,
 }
 
-/// How long, or for how many packets, an interface delays its interrupts.
+/// Delay of an interface's interrupts, in time or in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coalescing {
     pub(super) rx_usecs: u32,
@@ -85,7 +85,7 @@ pub(super) struct Coalescing {
     pub(super) adaptive_rx: bool,
 }
 
-/// A socket of the network namespace of the thread that opened it.
+/// A socket in the network namespace of the thread that opened it.
 pub(super) struct Ethtool(OwnedFd);
 
 impl Ethtool {
@@ -102,7 +102,7 @@ impl Ethtool {
     pub(super) fn link_mode(&self, interface: &str) -> Option<LinkMode> {
         let mut answer = [0; 48 + 3 * 127 * 4];
         self.ask(interface, GET_LINK_SETTINGS, &mut answer)?;
-        // The first answer is the negated number of words in a mask, which the second call has to pass back.
+        // The first answer is the negated number of words in a mask; the second call must pass it back.
         answer[15] = (answer[15] as i8).checked_neg().filter(|words| *words > 0)? as u8;
         self.ask(interface, GET_LINK_SETTINGS, &mut answer)?;
         Some(link_mode(u32_at(&answer, 4)?, answer[8]))
@@ -122,7 +122,7 @@ impl Ethtool {
         Some(Channels { rx_max: sum(1, 4)?, rx: sum(5, 8)?, tx: sum(6, 8)? })
     }
 
-    /// The offloads that are on, by ethtool's names; `None` if none can be asked for.
+    /// Lists the enabled offloads by ethtool's names; `None` if none can be queried.
     pub(super) fn offloads(&self, interface: &str) -> Option<String> {
         let value = |command| {
             let mut answer = [0; 8];
@@ -153,7 +153,7 @@ impl Ethtool {
         Some(Coalescing { rx_usecs: word(1)?, rx_frames: word(2)?, tx_usecs: word(5)?, adaptive_rx: word(10)? != 0 })
     }
 
-    /// Names of the driver's own counters.
+    /// Lists the names of the driver's own counters.
     pub(super) fn counter_names(&self, interface: &str) -> Vec<String> {
         let Some(count) = self.counter_count(interface) else { return Vec::new() };
         let mut answer = vec![0; buffer_size(NAME)];
@@ -164,8 +164,8 @@ impl Ethtool {
         answer[12..].chunks_exact(NAME).take(count).map(|name| text(name).trim().to_owned()).collect()
     }
 
-    /// The driver's own counters, in the order of their names; `None` if their number differs from `names`. The caller keeps the
-    /// buffer: clearing so much memory each time costs more than the call.
+    /// Reads the driver's own counters, in the order of their names. Returns `None` if their number differs from `names`. The
+    /// caller keeps the buffer: clearing so much memory each time costs more than the call.
     pub(super) fn counter_values(&self, interface: &str, names: usize, answer: &mut Vec<u8>) -> Option<Vec<u64>> {
         if self.counter_count(interface)? != names {
             return None;
@@ -180,13 +180,13 @@ impl Ethtool {
         let mut answer = [0; 20];
         answer[8..16].copy_from_slice(&(1u64 << COUNTERS).to_ne_bytes());
         self.ask(interface, GET_SET_SIZE, &mut answer)?;
-        // The size is written only if the mask says that the driver has the set.
+        // The kernel writes the size only if the mask says that the driver has the set.
         let has = u64_at(&answer, 8)? != 0;
         let count = u32_at(&answer, 16)? as usize;
         (has && (1..=MAX_COUNTERS).contains(&count)).then_some(count)
     }
 
-    /// `answer` must be as large as the command's structure, which each caller above ensures.
+    /// Runs a command. `answer` must be as large as the command's structure, which each caller above ensures.
     fn ask(&self, interface: &str, command: u32, answer: &mut [u8]) -> Option<()> {
         answer.get_mut(..4)?.copy_from_slice(&command.to_ne_bytes());
         // SAFETY: all bytes zero is a valid ifreq.

@@ -51,7 +51,7 @@ impl Source for LinkSettings {
                 row.peer_ns = peer.clone().flatten().into();
                 let master = link.master.and_then(|index| names.get(&(namespace.clone(), index)).cloned());
                 row.master = master.into();
-                // Without an id it is in this namespace; with the id of one that is not visible, its name is unknown.
+                // Without an id the peer is in this namespace. The id of an invisible namespace has no name here.
                 if let Some((namespace, index)) = peer.unwrap_or(Some(namespace.clone())).zip(link.lower) {
                     unresolved.push((out.net.link.len(), (namespace, index)));
                 }
@@ -74,7 +74,7 @@ impl Source for LinkSettings {
     }
 }
 
-/// The settings for all interfaces of the thread's namespace.
+/// Reads the settings for all interfaces of the thread's namespace.
 fn arp_settings_of_all(root: &Root) -> Option<ArpSettings> {
     let setting = |name: &str| u32::try_from(root.number(&format!("proc/sys/net/ipv4/conf/all/{name}"))?).ok();
     Some(ArpSettings {
@@ -84,14 +84,14 @@ fn arp_settings_of_all(root: &Root) -> Option<ArpSettings> {
     })
 }
 
-/// Opens every namespace that can be entered, including our own.
+/// Opens every namespace that this process can enter, including its own.
 fn open_all(namespaces: &Namespaces, root: &Root) -> Vec<(Name, File)> {
     let own = File::open("/proc/self/ns/net").map(|file| (Name::default(), file));
     let others = namespaces.others(root);
     own.into_iter().chain(others.iter().filter_map(|n| Some((n.name.clone(), n.open().ok()?)))).collect()
 }
 
-/// The namespaces by their ids within the socket's namespace.
+/// Maps the ids within the socket's namespace to the namespaces.
 fn by_id(netlink: &mut Netlink, all: &[(Name, File)]) -> HashMap<u32, Name> {
     all.iter().filter_map(|(name, file)| Some((rtnetlink::namespace_id(netlink, file)?, name.clone()))).collect()
 }
@@ -144,13 +144,13 @@ fn add_driver_settings(root: &Root, ethtool: &Ethtool, link: &LinkInfo, row: &mu
     }
 }
 
-/// Of a PCI device; a driver may name a bus that is no path.
+/// Reads the NUMA node of a PCI device; a driver may report a bus name that is not a path component.
 fn numa_node(root: &Root, bus: &str) -> Option<u64> {
     let is_name = bus.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b':' | b'.' | b'-'));
     is_name.then(|| root.number(&format!("sys/bus/pci/devices/{bus}/numa_node"))).flatten()
 }
 
-/// The name ip-link(8) has for an RFC 2863 state (IF_OPER_* of include/uapi/linux/if.h).
+/// Returns the ip-link(8) name of an RFC 2863 state (IF_OPER_* of include/uapi/linux/if.h).
 fn operstate(number: u8) -> &'static str {
     match number {
         1 => "notpresent",

@@ -1,4 +1,4 @@
-//! On this machine's kernel, in network namespaces created for the purpose.
+//! Tests on this machine's kernel, in network namespaces created for the purpose.
 
 use super::namespaces::{Namespaces, Visibility};
 use super::{conntrack, driver_counters, links, qdiscs, snmp, sockets};
@@ -84,7 +84,7 @@ fn of_few_connections_none_is_missed() {
     held.push(connect());
     assert_eq!(seen(), ends_of(&held), "one more");
     assert_eq!(seen(), ends_of(&held));
-    // The kernel's count is unchanged. The server's end is closed first, so that the one in TIME_WAIT is there.
+    // The kernel's count stays the same. The server's end is closed first, so that the socket in TIME_WAIT is on that side.
     let (client, accepted) = held.remove(0);
     drop(accepted);
     drop(client);
@@ -124,7 +124,7 @@ fn a_receiver_that_does_not_read_drops_datagrams() {
     let complete =
         |s: &Snapshot| s.net.datagram.iter().find(is_it).is_some_and(|row| row.pid.get().is_some() && dropped(row));
     let mut sockets = sockets::Sockets::new(Arc::default());
-    // Until the neighbour's address is known, the sender drops what exceeds its queue, so one burst may be too little.
+    // Until the neighbour's address is known, the sender drops packets beyond its queue limit, so one burst may be too little.
     let snapshot = wait_for("datagrams are dropped", || {
         for _ in 0..2000 {
             sender.send_to(&[0; 1200], address).unwrap();
@@ -135,7 +135,7 @@ fn a_receiver_that_does_not_read_drops_datagrams() {
     assert!(row.drops.get().unwrap() > 0, "{row:?}");
     assert!(row.receive_queue.get().unwrap() > row.receive_buffer.get().unwrap() / 2.0, "{row:?}");
     assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
-    // Datagrams still under way are dropped after they were counted here or there.
+    // Datagrams in flight are dropped after one of the two counts was read.
     let counted = wait_for("both counts agree", || {
         let of_socket = read(&mut sockets).net.datagram.iter().find(is_it).unwrap().drops.get();
         let protocols = read(&mut snmp::Protocols::new(Arc::default())).net.protocol.clone();
@@ -199,12 +199,12 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
     }
     let a = pair.a.clone();
     assert!(namespaces.others(&Root::live()).iter().any(|n| *n.name == a));
-    // The namespace goes with its name, since no process is in it, and the other end of the pair with the namespace.
+    // The namespace disappears with its name, since no process is in it, and so does the other end of the pair.
     assert!(run(&format!("ip netns del {a}")));
     wait_until("the namespace is gone", || {
         within(&pair.b, || !std::path::Path::new("/proc/thread-self/net/dev_snmp6/veth0").exists())
     });
-    // A namespace that is gone is skipped.
+    // A namespace that no longer exists is skipped.
     assert_eq!(shared[0].read(&Root::live(), &mut Snapshot::default()), Ok(()));
 }
 
@@ -229,7 +229,7 @@ fn a_thread_returns_home_even_from_a_read_that_panics() {
 #[test]
 fn our_own_namespace_is_read_with_or_without_privilege() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // A pending connection, as the owner of an idle socket is not looked for.
+    // A pending connection, because owners of idle sockets are not looked up.
     let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let is_it = |row: &&Listener| row.socket.ns.is_empty() && row.socket.local == address;

@@ -33,7 +33,7 @@ use crate::source_error::SourceError;
 use std::sync::Arc;
 use whyslow_model::value::Name;
 
-/// The driver and the version of the firmware of an interface in the namespace of this thread.
+/// Returns the driver and the firmware version of an interface in this thread's namespace.
 pub(crate) fn driver_and_firmware(interface: &str) -> Option<(String, String)> {
     let driver = ethtool::Ethtool::open().ok()?.driver(interface)?;
     driver.name.zip(driver.firmware.filter(|version| version != "N/A"))
@@ -58,13 +58,13 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     ]
 }
 
-/// A file under /proc/net. Only files of the observer's own namespace stay open: an open file keeps its namespace alive.
+/// Reads a file under /proc/net. Only files of the observer's own namespace stay open: an open file keeps its namespace alive.
 fn net_text(root: &Root, namespace: &Name, file: &str) -> Result<String, SourceError> {
     let path = net_file(root, file);
     if namespace.is_empty() { root.polled_text(&path) } else { root.text(&path) }
 }
 
-/// The path of the thread's file, not the process's: only the thread is in the namespace being read.
+/// Returns the path of the thread's file, not the process's: only the thread is in the namespace being read.
 fn net_file(root: &Root, file: &str) -> String {
     if root.is_live() { format!("proc/thread-self/net/{file}") } else { format!("proc/net/{file}") }
 }

@@ -1,8 +1,8 @@
-//! The network namespaces of the machine (network_namespaces(7)): containers and `ip netns` have their own interfaces,
-//! sockets and counters, which only a thread within the namespace can read.
+//! The network namespaces of the machine (network_namespaces(7)): containers and `ip netns` have their own interfaces, sockets
+//! and counters, which only a thread within the namespace can read.
 //!
-//! They are entered again for each sample (setns(2) takes microseconds): an open socket or file would keep the namespace and its
-//! interfaces alive after their owner has removed them.
+//! A thread enters them again for each sample (setns(2) takes microseconds): an open socket or file would keep the namespace and
+//! its interfaces alive after their owner has removed them.
 
 use super::netlink::Netlink;
 use super::process_namespaces::{ProcessNamespace, ProcessNamespaces, SETTLED_TTL, YOUNG, inode_of, ns_file};
@@ -27,15 +27,15 @@ use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// Namespaces read at most, in addition to our own.
+/// Maximum number of namespaces read, in addition to our own.
 const LIMIT: usize = 64;
-/// Between two scans while namespaces may come and go: even if no process is new, all have to be listed.
+/// Interval between scans while namespaces may appear or disappear: even if no process is new, each scan lists all of them.
 const RESCAN: Duration = Duration::from_secs(2);
-/// Where ip-netns(8) mounts the namespaces it names.
+/// Directory in which ip-netns(8) mounts named namespaces.
 const NAMED: &str = "/run/netns";
-/// The kernel's count of device events. A new namespace causes some, for its loopback device.
+/// The kernel's count of uevents. A new namespace causes some, for its loopback device.
 const EVENTS: &str = "sys/kernel/uevent_seqnum";
-/// The sources of one sample, which follow one another within milliseconds, check it once.
+/// The sources of one sample follow one another within milliseconds and share one check.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A network namespace other than the observer's own.
@@ -48,7 +48,7 @@ pub(super) struct NetNamespace {
 }
 
 impl NetNamespace {
-    /// Fails if it is gone, or the path leads to another namespace now.
+    /// Opens the namespace. Fails if it no longer exists, or if the path now leads to another one.
     pub(super) fn open(&self) -> io::Result<File> {
         let file = File::open(&self.file)?;
         if file.metadata()?.ino() == self.inode { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
@@ -70,24 +70,24 @@ thread_local! {
     static ASTRAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The result of a scan.
 #[derive(Clone, Default)]
 struct NamespaceScan {
-    /// Those that can be entered.
+    /// Namespaces that can be entered.
     others: Arc<[NetNamespace]>,
-    /// Namespaces that may not be entered.
+    /// Number of namespaces that may not be entered.
     refused: usize,
-    /// Of those, the ones that have a name. The others can be empty, as those that a browser makes for its sandbox.
+    /// Number of those that have a name. Unnamed ones can be empty, such as those that a browser creates for its sandbox.
     refused_named: usize,
-    /// Processes whose namespace may not be read.
+    /// Number of processes whose namespace may not be read.
     unknown: usize,
-    /// Namespaces beyond the limit.
+    /// Number of namespaces beyond the limit.
     beyond: usize,
-    /// Our own, if a thread that entered another one can return. It cannot if our own belongs to a parent user namespace.
+    /// Our own namespace, if a thread that entered another one can return. It cannot if our own belongs to a parent user
+    /// namespace.
     home: Option<Arc<File>>,
 }
 
-/// Shared by all sources of the network.
+/// The namespaces and their cached scan, shared by all network sources.
 #[derive(Default)]
 pub(super) struct Namespaces {
     state: Mutex<ScanState>,
@@ -100,7 +100,7 @@ struct ScanState {
     scanned: Option<Instant>,
     events: Option<u64>,
     events_checked: Option<Instant>,
-    /// When namespaces may last have come or gone.
+    /// Time when namespaces may last have appeared or disappeared.
     last_event: Option<Instant>,
 }
 
@@ -111,7 +111,7 @@ impl ScanState {
         }
         self.events_checked = Some(Instant::now());
         let events = root.polled_number(EVENTS);
-        // The first time there is nothing to compare with, and everything is scanned anyhow.
+        // The first call has nothing to compare with, and scans everything anyway.
         if events.is_none() || (self.events.is_some() && events != self.events) {
             self.last_event = Some(Instant::now());
         }
@@ -123,7 +123,7 @@ impl ScanState {
 
 impl Namespaces {
     /// Calls `read` within each namespace, our own (named "") first. Sockets that `read` opens belong to the namespace, and so do
-    /// the files under /proc/thread-self/net. Returns the first error of `read`; skips namespaces that are gone.
+    /// the files under /proc/thread-self/net. Returns the first error of `read`; skips namespaces that no longer exist.
     pub(super) fn each(
         &self,
         root: &Root,
@@ -144,18 +144,18 @@ impl Namespaces {
             None => visit_by_thread(&others, read),
         };
         if entered < others.len() {
-            // One is gone, or only the process through which it was entered.
+            // A namespace disappeared, or only the process through which it was entered.
             self.lock().last_event = Some(Instant::now());
         }
         own.and(outcome)
     }
 
-    /// The namespaces other than our own that can be entered.
+    /// Lists the namespaces other than our own that can be entered.
     pub(super) fn others(&self, root: &Root) -> Arc<[NetNamespace]> {
         self.found(root).others
     }
 
-    /// The name of the namespace with this inode: empty for our own.
+    /// Returns the name of the namespace with this inode: empty for our own.
     pub(super) fn name_of(&self, root: &Root, inode: u64) -> Name {
         if inode_behind(&root.at("proc/self/ns/net")) == Some(inode) {
             return Name::default();
@@ -183,7 +183,7 @@ impl Namespaces {
     }
 }
 
-/// Calls `read` within each of `namespaces`. The calling thread ends in the last of them.
+/// Calls `read` within each of `namespaces`. The calling thread is in the last of them afterwards.
 fn visit(
     namespaces: &[NetNamespace],
     mut read: impl FnMut(&NetNamespace) -> Result<(), SourceError>,
@@ -218,7 +218,7 @@ impl Drop for Return<'_> {
     }
 }
 
-/// Uses another thread if this one could not return, which costs a tenth of a millisecond more.
+/// Visits the namespaces in another thread, for a thread that could not return; costs a tenth of a millisecond more.
 fn visit_by_thread(
     namespaces: &[NetNamespace],
     read: impl FnMut(&NetNamespace) -> Result<(), SourceError> + Send,
@@ -229,7 +229,7 @@ fn visit_by_thread(
     in_thread(|| visit(namespaces, read)).map_err(|e| SourceError::Failed(human::no_thread(&e)))?
 }
 
-/// Runs something in a thread of its own, and waits for it.
+/// Runs a closure in a separate thread and waits for it.
 fn in_thread<T: Send>(run: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let running = thread::Builder::new().name("namespaces".into()).spawn_scoped(scope, run)?;
@@ -237,18 +237,18 @@ fn in_thread<T: Send>(run: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// Finds every namespace, which of them can be entered, and whether a thread can return.
+/// Finds every namespace, checks which of them can be entered, and whether a thread can return.
 fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
     let (namespaces, unknown) = discover(processes, Path::new("/proc"), Path::new(NAMED));
     let beyond = namespaces.len().saturating_sub(LIMIT);
     let home = File::open("/proc/self/ns/net").ok();
     let tried = &namespaces[..namespaces.len() - beyond];
     let visit_each = || tried.iter().map(|namespace| try_to_enter(namespace, home.as_ref())).collect::<Vec<_>>();
-    // In a thread of its own: it may not be able to return.
-    // Without a thread none is entered; the next scan tries again.
+    // In a separate thread, which may not be able to return. If no thread can be created, none is entered; the next scan tries
+    // again.
     let entries = in_thread(visit_each).unwrap_or_else(|_| vec![Entry::Refused; tried.len()]);
     let is_open = |entry: &Entry| matches!(entry, Entry::Open { .. });
-    // Root is refused only by processes with capabilities it lacks itself, such as the init of a sandbox.
+    // Root is refused only by processes with capabilities that it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };
     let others: Arc<[NetNamespace]> = tried
         .iter()
@@ -269,19 +269,19 @@ fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
     }
 }
 
-/// What came of an attempt to enter a namespace.
+/// Result of an attempt to enter a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// Entered; whether the thread could return home.
+    /// Entered; `returned` is true if the thread could return home.
     Open {
         returned: bool,
     },
     Refused,
-    /// It went between being found and being entered.
+    /// The namespace disappeared between discovery and entry.
     Gone,
 }
 
-/// Enters a namespace and returns home, if that is possible.
+/// Tries to enter a namespace and to return home.
 fn try_to_enter(namespace: &NetNamespace, home: Option<&File>) -> Entry {
     match namespace.open().and_then(|file| enter(&file)) {
         Ok(()) => Entry::Open { returned: home.is_some_and(|home| enter(home).is_ok()) },
@@ -290,12 +290,12 @@ fn try_to_enter(namespace: &NetNamespace, home: Option<&File>) -> Entry {
     }
 }
 
-/// Every namespace but our own, by name, and the number of processes whose namespace may not be read. A namespace is identified by
-/// its inode; several processes and names can lead to it.
+/// Finds every namespace but our own, by name, and counts the processes whose namespace may not be read. A namespace is
+/// identified by its inode; several processes and names can lead to it.
 fn discover(processes: &ProcessNamespaces, proc: &Path, named: &Path) -> (Vec<NetNamespace>, usize) {
     let Some(own) = inode_behind(&proc.join("self/ns/net")) else { return (Vec::new(), 0) };
     let mut found = BTreeMap::new();
-    // The name of an unmounted namespace is a plain file, of another file system.
+    // The name of an unmounted namespace is a plain file on another file system.
     let device = fs::metadata(proc.join("self/ns/net")).map(|m| m.dev()).ok();
     for entry in entries(named) {
         if let Ok(file) = fs::metadata(&entry)
@@ -334,7 +334,7 @@ fn inode_behind(link: &Path) -> Option<u64> {
     inode_of(&fs::read_link(link).ok()?)
 }
 
-/// Reports which namespaces are not read.
+/// Source that reports the namespaces that are not read.
 pub(super) struct Visibility(pub(super) Arc<Namespaces>);
 
 impl Source for Visibility {
@@ -345,7 +345,7 @@ impl Source for Visibility {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let found = self.0.found(root);
         if root.is_live() {
-            // An interface whose other end is elsewhere shows a namespace to which no name leads.
+            // An interface whose peer is elsewhere reveals a namespace to which no name leads.
             let linked =
                 if found.unknown > 0 { namespaces_behind_links().saturating_sub(found.others.len()) } else { 0 };
             let refused = (found.refused_named.max(linked) as u64).into();
@@ -364,7 +364,7 @@ impl Source for Visibility {
     }
 }
 
-/// How many namespaces the interfaces of this one are connected to; 0 if that cannot be read.
+/// Counts the namespaces that the interfaces of this one are connected to; 0 if that cannot be read.
 fn namespaces_behind_links() -> usize {
     let links = Netlink::open(libc::NETLINK_ROUTE).and_then(|mut netlink| rtnetlink::links(&mut netlink));
     let peers: BTreeSet<u32> = links.into_iter().flatten().filter_map(|link| link.peer_namespace).collect();

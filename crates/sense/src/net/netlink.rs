@@ -1,19 +1,19 @@
 //! A minimal netlink client: dumps and single requests (netlink(7), rtnetlink(7)).
 //!
-//! [`messages`] and [`attributes`] parse what is received; they look only at the bytes given and stop at the first malformed one.
+//! [`messages`] and [`attributes`] parse received bytes; they stay within the slice and stop at the first malformed element.
 
 use crate::source_error::SourceError;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use whyslow_model::value::Name;
 
-/// A message's header: length, type, flags, sequence number, port.
+/// Size of a message header: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
-/// An attribute's header: length, type.
+/// Size of an attribute header: length, type.
 const ATTRIBUTE_HEADER: usize = 4;
 /// The kernel makes a dump's messages as large as the reader's buffer, up to 32 KiB.
 const BUFFER: usize = 64 * 1024;
-/// For an answer of the kernel.
+/// Time limit for an answer of the kernel.
 static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
 /// NLA_TYPE_MASK: the other bits of an attribute's type are flags.
 const TYPE_MASK: u16 = 0x3fff;
@@ -29,7 +29,7 @@ impl Netlink {
     /// Opens a socket of a protocol such as `NETLINK_ROUTE`.
     ///
     /// # Errors
-    /// Absent where the kernel lacks the protocol.
+    /// `Absent` if the kernel lacks the protocol.
     pub fn open(protocol: libc::c_int) -> Result<Self, SourceError> {
         // SAFETY: a system call that takes no pointer.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
@@ -53,7 +53,8 @@ impl Netlink {
     /// (NLM_F_DUMP_INTR) is accepted: at worst it lacks or repeats an object.
     ///
     /// # Errors
-    /// Absent, not permitted or failed; `each` has been called with what came before.
+    /// Fails if the request is not supported, not permitted or fails; `each` has then been called for the answers before the
+    /// error.
     pub fn dump(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), SourceError> {
         self.send(kind, libc::NLM_F_DUMP as u16, request)?;
         self.receive(usize::MAX, each)
@@ -62,16 +63,16 @@ impl Netlink {
     /// Sends a request that the kernel answers with one message or an error, and calls `take` with the payload.
     ///
     /// # Errors
-    /// As [`dump`](Self::dump).
+    /// Fails like [`dump`](Self::dump).
     pub fn ask(&mut self, kind: u16, request: &[u8], take: impl FnMut(&[u8])) -> Result<(), SourceError> {
         self.send(kind, 0, request)?;
         self.receive(1, take)
     }
 
-    /// Changes something, with flags in addition to NLM_F_REQUEST: NLM_F_CREATE, NLM_F_REPLACE.
+    /// Sends a request that changes something. `flags` are added to NLM_F_REQUEST and NLM_F_ACK: NLM_F_CREATE, NLM_F_REPLACE.
     ///
     /// # Errors
-    /// As [`dump`](Self::dump).
+    /// Fails like [`dump`](Self::dump).
     pub fn tell(&mut self, kind: u16, flags: u16, request: &[u8]) -> Result<(), SourceError> {
         self.send(kind, libc::NLM_F_ACK as u16 | flags, request)?;
         self.receive(usize::MAX, |_| ())
@@ -86,7 +87,7 @@ impl Netlink {
         if sent < 0 { Err(socket_error(&io::Error::last_os_error())) } else { Ok(()) }
     }
 
-    /// Receives up to `max` answers, or to the message that ends them.
+    /// Receives up to `max` answers, or until the message that ends them.
     fn receive(&mut self, max: usize, mut each: impl FnMut(&[u8])) -> Result<(), SourceError> {
         let mut answers = 0;
         while answers < max {
@@ -130,8 +131,8 @@ impl Netlink {
     }
 }
 
-/// A socket that stays open from sample to sample in the observer's own namespace: opening and closing one costs more than a
-/// request. In another namespace it would keep that alive, so there a new one is opened each time.
+/// A socket that stays open between samples in the observer's own namespace: opening and closing one costs more than a request.
+/// In another namespace it would keep that namespace alive, so a new one is opened there each time.
 pub(super) struct HomeSocket<S>(Option<S>);
 
 impl<S> Default for HomeSocket<S> {
@@ -141,7 +142,7 @@ impl<S> Default for HomeSocket<S> {
 }
 
 impl<S> HomeSocket<S> {
-    /// Calls `request` with a socket of the thread's namespace, which is called `namespace`. A socket is dropped if its request
+    /// Calls `request` with a socket of the thread's namespace, whose name is `namespace`. Closes the socket if the request
     /// fails.
     pub(super) fn with<R>(
         &mut self,
@@ -165,7 +166,7 @@ impl AsRawFd for Netlink {
     }
 }
 
-/// The last message of a dump and an acknowledgement both begin with 0 or a negated errno.
+/// Checks the status of a dump's last message or of an acknowledgement: both begin with 0 or a negated errno.
 fn status(payload: &[u8]) -> Result<(), SourceError> {
     match u32_at(payload, 0).unwrap_or(0) as i32 {
         error if error < 0 => Err(socket_error(&io::Error::from_raw_os_error(error.saturating_neg()))),
@@ -196,7 +197,7 @@ fn request(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes an attribute, padded.
+/// Encodes an attribute with its padding.
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ATTRIBUTE_HEADER + value.len() + 3);
     bytes.extend(((ATTRIBUTE_HEADER + value.len()) as u16).to_ne_bytes());
@@ -210,7 +211,7 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 pub(crate) struct NetlinkMessage<'a> {
     /// `NLMSG_DONE`, `RTM_NEWLINK` ...
     pub kind: u16,
-    /// That of the request it answers.
+    /// Sequence number of the request that it answers.
     pub sequence: u32,
     pub payload: &'a [u8],
 }
@@ -225,7 +226,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkMessage<
     })
 }
 
-/// The attributes in a message, or in an attribute that nests others: type and value.
+/// Iterates over the attributes in a message, or in an attribute that nests others: type and value.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);
@@ -236,7 +237,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// The attributes that follow a fixed head of `head` bytes.
+/// Iterates over the attributes that follow a fixed header of `head` bytes.
 pub fn attributes_after(payload: &[u8], head: usize) -> impl Iterator<Item = (u16, &[u8])> {
     attributes(payload.get(head..).unwrap_or_default())
 }
@@ -249,7 +250,7 @@ pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     array_at(bytes, offset).map(u16::from_ne_bytes)
 }
 
-/// The 32-bit number at an offset.
+/// Returns the 32-bit number at an offset.
 pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     array_at(bytes, offset).map(u32::from_ne_bytes)
 }
@@ -258,7 +259,7 @@ pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     array_at(bytes, offset).map(u64::from_ne_bytes)
 }
 
-/// Text that ends at the first zero byte or with the bytes.
+/// Decodes text that ends at the first zero byte or at the end of the slice.
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

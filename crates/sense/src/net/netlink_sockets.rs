@@ -1,4 +1,4 @@
-//! Netlink sockets of programs, and the messages that they have lost (netlink(7); /proc/net/netlink).
+//! Netlink sockets of programs and their lost messages (netlink(7); /proc/net/netlink).
 
 use super::namespaces::Namespaces;
 use super::net_text;

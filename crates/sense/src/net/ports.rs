@@ -1,6 +1,6 @@
-//! Local ports that connections to one peer take up (ip_local_port_range and ip_local_reserved_ports of
-//! Documentation/networking/ip-sysctl.rst). Connections to different peers can share a port
-//! (net/ipv4/inet_hashtables.c: __inet_hash_connect).
+//! Local ports in use by connections to one peer (ip_local_port_range and ip_local_reserved_ports of
+//! Documentation/networking/ip-sysctl.rst). Connections to different peers can share a port (net/ipv4/inet_hashtables.c:
+//! __inet_hash_connect).
 
 use super::sock_diag::{DiagSocket, TIME_WAIT};
 use crate::Root;
@@ -12,10 +12,10 @@ use whyslow_model::catalogue::PortsUsed;
 use whyslow_model::key::NetKey;
 use whyslow_model::value::Name;
 
-/// The range is not read in a namespace with fewer sockets: a range that small is not in use anywhere.
+/// The range is not read in a namespace with fewer sockets, because no real range is that small.
 const MIN_SOCKETS: u64 = 100;
-/// Until ports are counted again where they were not short: a busy server has a hundred thousand sockets in TIME_WAIT, all at
-/// one port of its own.
+/// Interval after which ports are counted again in a namespace that was not short of them: a busy server has a hundred thousand
+/// sockets in TIME_WAIT, all at one port of its own.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Decides in which namespaces ports are counted.
@@ -25,7 +25,7 @@ pub(super) struct PortWatch {
 }
 
 impl PortWatch {
-    /// A counter for a namespace with so many TCP sockets, if they can take up half of its ports.
+    /// Returns a counter for a namespace with this many TCP sockets, if they could use half of its ports.
     pub(super) fn counter(&mut self, root: &Root, namespace: &Name, sockets: u64) -> Option<PortCounter> {
         if sockets < MIN_SOCKETS || self.not_before.get(namespace).is_some_and(|at| Instant::now() < *at) {
             return None;
@@ -35,7 +35,7 @@ impl PortWatch {
         (sockets.saturating_mul(2) >= range.count()).then(|| PortCounter { range, peers: HashMap::new() })
     }
 
-    /// The peers that take up half of the ports.
+    /// Returns the peers whose connections use half of the ports.
     pub(super) fn finish(&mut self, namespace: &Name, counter: PortCounter) -> Vec<PortsUsed> {
         let rows = counter.rows(namespace);
         if rows.is_empty() {
@@ -46,7 +46,7 @@ impl PortWatch {
     }
 }
 
-/// The ports that connections of a namespace are given.
+/// The ephemeral ports of a namespace.
 #[derive(Debug, PartialEq, Eq)]
 struct PortRange {
     ports: RangeInclusive<u16>,
@@ -54,13 +54,13 @@ struct PortRange {
 }
 
 impl PortRange {
-    /// That of the thread's namespace.
+    /// Reads the range of the thread's namespace.
     fn read(root: &Root) -> Option<Self> {
         let reserved = root.word("proc/sys/net/ipv4/ip_local_reserved_ports").unwrap_or_default();
         Self::parse(&root.word("proc/sys/net/ipv4/ip_local_port_range")?, &reserved)
     }
 
-    /// `32768 60999`, and `8080,9000-9100`.
+    /// Parses `32768 60999`, and `8080,9000-9100`.
     fn parse(range: &str, reserved: &str) -> Option<Self> {
         let mut bounds = range.split_ascii_whitespace().map(str::parse);
         let (low, high) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
@@ -80,7 +80,7 @@ impl PortRange {
     }
 }
 
-/// Counts the ports of a namespace by own address and peer.
+/// Counts the ports of a namespace by local address and peer.
 pub(super) struct PortCounter {
     range: PortRange,
     peers: HashMap<(IpAddr, SocketAddr), PeerPorts>,
@@ -101,7 +101,7 @@ impl PortCounter {
         self.peers.clear();
     }
 
-    /// No two connections have the same two addresses and ports, so each one to a peer has a port of its own.
+    /// Counts a connection. No two connections have the same two addresses and ports, so each one to a peer has its own port.
     fn count(&mut self, local: SocketAddr, remote: SocketAddr, time_wait: bool) {
         if self.range.contains(local.port()) {
             let peer = self.peers.entry((local.ip(), remote)).or_default();
@@ -161,7 +161,7 @@ mod tests {
         for port in 40000..40004 {
             connect(&format!("10.0.0.1:{port}"), "10.0.0.2:81", true);
         }
-        // A server's own port.
+        // A server's listening port.
         for port in 50000..50050 {
             connect("10.0.0.1:22", &format!("10.0.0.7:{port}"), true);
         }

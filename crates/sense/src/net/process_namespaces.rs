@@ -7,13 +7,13 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A process younger than this is read in each scan, and scans are frequent for this long after an event: the process may still be
-/// moved into its namespace.
+/// A process younger than this is read in each scan, and scans are frequent for this long after an event, because the process may
+/// still be moved into its namespace.
 pub(super) const YOUNG: Duration = Duration::from_secs(5);
-/// An older process is read again after this, and the list of namespaces is made again.
+/// An older process is read again after this time, and so is the list of namespaces.
 pub(super) const SETTLED_TTL: Duration = Duration::from_secs(60);
-/// An older process is read again after this if no namespace can have been created since: it can only have moved into an older
-/// one, which is most likely known.
+/// An older process is read again after this time if no namespace can have been created since: it can only have moved into an
+/// older one, which is most likely known.
 const UNCHANGED_TTL: Duration = Duration::from_secs(600);
 
 pub(super) fn ns_file(proc: &Path, pid: u32) -> PathBuf {
@@ -28,7 +28,7 @@ pub(super) struct ProcessNamespaces {
 
 #[derive(Clone, Copy)]
 pub(super) struct ProcessEntry {
-    /// Inode of /proc/PID, which tells apart processes of the same number.
+    /// Inode of /proc/PID, which distinguishes processes with the same PID.
     directory: u64,
     pub(super) namespace: ProcessNamespace,
     first_seen: Instant,
@@ -38,15 +38,15 @@ pub(super) struct ProcessEntry {
 #[derive(Clone, Copy)]
 pub(super) enum ProcessNamespace {
     Inode(u64),
-    /// We may not read it.
+    /// The observer may not read it.
     Refused,
     /// The process has ended, or the link is malformed.
     Unknown,
 }
 
 impl ProcessNamespaces {
-    /// Lists all processes and reads those that are new, young, or were last read long ago. `last_event` is when a namespace may
-    /// last have been created.
+    /// Lists all processes and reads those that are new, young, or were last read long ago. `last_event` is the time when a
+    /// namespace may last have been created.
     pub(super) fn refresh(&mut self, proc: &Path, last_event: Option<Instant>) {
         let now = Instant::now();
         let mut before = std::mem::take(&mut self.by_pid);
@@ -83,7 +83,7 @@ fn read_namespace(ns_file: &Path) -> ProcessNamespace {
     }
 }
 
-/// The inode in `net:[4026531840]`.
+/// Parses the inode in `net:[4026531840]`.
 pub(super) fn inode_of(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }

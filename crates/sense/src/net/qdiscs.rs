@@ -13,14 +13,14 @@ use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// struct tcmsg.
+/// Size of struct tcmsg.
 const HEAD: usize = 20;
 /// Qdiscs whose classes have queues and rates set by an administrator. Others create a class per transmit queue (mq) or per flow
 /// (fq_codel), which adds nothing to the qdisc itself.
 const CLASSFUL: [&str; 2] = ["htb", "hfsc"];
 /// TC_H_ROOT of include/uapi/linux/pkt_sched.h.
 const ROOT: u32 = u32::MAX;
-/// The default of virtual interfaces; has no queue.
+/// The default qdisc of virtual interfaces, which has no queue.
 const NO_QUEUE: &str = "noqueue";
 
 // TCA_* of include/uapi/linux/rtnetlink.h.
@@ -56,7 +56,7 @@ impl Source for Qdiscs {
     }
 }
 
-/// All qdiscs and classes of the thread's namespace, by interface.
+/// Reads all qdiscs and classes of the thread's namespace, by interface.
 fn dump(netlink: &mut Netlink) -> Result<Vec<(Name, Vec<TrafficQueue>)>, SourceError> {
     let mut found: HashMap<u32, Vec<TrafficQueue>> = HashMap::new();
     netlink.dump(libc::RTM_GETQDISC, &[0; HEAD], |payload| {
@@ -126,7 +126,7 @@ impl TrafficQueue {
         row
     }
 
-    /// The handle as tc(8) writes it. Qdiscs the kernel created have none and are identified by their parent.
+    /// Formats the handle as tc(8) does. Qdiscs created by the kernel have none and are identified by their parent.
     fn handle_name(&self) -> String {
         match (self.handle >> 16, self.handle & 0xffff) {
             (0, _) => format!("0: parent {:x}:{:x}", self.parent >> 16, self.parent & 0xffff),
@@ -136,7 +136,7 @@ impl TrafficQueue {
     }
 }
 
-/// The interface index, and the qdisc or class.
+/// Decodes the interface index and the qdisc or class.
 fn decode(payload: &[u8]) -> Option<(u32, TrafficQueue)> {
     let mut found =
         TrafficQueue { handle: u32_at(payload, 8)?, parent: u32_at(payload, 12)?, ..TrafficQueue::default() };
@@ -153,7 +153,7 @@ fn decode(payload: &[u8]) -> Option<(u32, TrafficQueue)> {
     Some((u32_at(payload, 4)?, found))
 }
 
-/// TCA_STATS_* of include/uapi/linux/gen_stats.h.
+/// Parses TCA_STATS_* of include/uapi/linux/gen_stats.h.
 fn parse_statistics(value: &[u8], found: &mut TrafficQueue) {
     const BASIC: u16 = 1;
     const QUEUE: u16 = 3;
@@ -165,7 +165,7 @@ fn parse_statistics(value: &[u8], found: &mut TrafficQueue) {
                 found.packets = u32_at(value, 8).map(u64::from);
             }
             QUEUE => found.stats = queue_stats(value),
-            // Follows BASIC once the count exceeds 32 bits.
+            // The kernel adds it after BASIC once the count exceeds 32 bits.
             PACKETS_64 => found.packets = u64_at(value, 0),
             _ => {}
         }
@@ -177,8 +177,8 @@ fn queue_stats(value: &[u8]) -> Option<QueueStats> {
     Some(QueueStats { packets: word(0)?, bytes: word(1)?, drops: word(2)?, requeues: word(3)?, overlimits: word(4)? })
 }
 
-/// The maximum rate of a shaper in bytes per second: of an HTB class, its ceiling. Rates above 32 bits have an attribute of their
-/// own, in addition to a truncated struct tc_ratespec.
+/// Returns the maximum rate of a shaper in bytes per second; for an HTB class, its ceiling. Rates above 32 bits have an attribute
+/// of their own, in addition to a truncated struct tc_ratespec.
 fn rate(kind: &str, options: &[u8]) -> Option<u64> {
     /// Offset of the rate in struct tc_ratespec.
     const RATE: usize = 8;

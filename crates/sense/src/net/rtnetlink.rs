@@ -8,19 +8,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 use whyslow_model::value::Name;
 
-/// struct ifinfomsg.
+/// Size of struct ifinfomsg.
 const LINK_HEAD: usize = 16;
-/// struct ifaddrmsg.
+/// Size of struct ifaddrmsg.
 const ADDRESS_HEAD: usize = 8;
-/// struct fib_rule_hdr.
+/// Size of struct fib_rule_hdr.
 const RULE_HEAD: usize = 12;
 /// FRA_PRIORITY of include/uapi/linux/fib_rules.h.
 const RULE_PRIORITY: u16 = 6;
 /// IFLA_INET_CONF of include/uapi/linux/if_link.h.
 const INET_CONF: u16 = 1;
-/// struct rtgenmsg, padded.
+/// Size of struct rtgenmsg, padded.
 const NAMESPACE_HEAD: usize = 4;
-/// RTEXT_FILTER_SKIP_STATS: without the counters of each interface.
+/// RTEXT_FILTER_SKIP_STATS: omit the counters of each interface.
 const SKIP_STATISTICS: u32 = 1 << 3;
 // IFLA_VLAN_ID, IFLA_BOND_MODE and IFLA_VXLAN_LINK of include/uapi/linux/if_link.h.
 const VLAN_ID: u16 = 1;
@@ -30,7 +30,7 @@ const VXLAN_LINK: u16 = 3;
 const NAMESPACE_ID: u16 = 1;
 const NAMESPACE_FD: u16 = 3;
 
-/// An interface as of RTM_GETLINK.
+/// An interface as reported by RTM_GETLINK.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkInfo {
     pub index: u32,
@@ -42,21 +42,21 @@ pub(crate) struct LinkInfo {
     pub operstate: Option<u8>,
     pub tx_queue_length: Option<u32>,
     pub carrier_changes: Option<u32>,
-    /// The interface below it, or the other end of a veth.
+    /// Index of the lower interface, or of the other end of a veth.
     pub lower: Option<u32>,
-    /// The namespace id of that, if it is in another namespace.
+    /// Namespace id of that interface, if it is in another namespace.
     pub peer_namespace: Option<u32>,
-    /// The bridge or bond that it is a port of.
+    /// Index of the bridge or bond that it is a port of.
     pub master: Option<u32>,
     pub vlan: Option<u16>,
     pub bond_mode: Option<u8>,
-    /// Bytes of the largest packet to be segmented.
+    /// Largest packet to be segmented, bytes.
     pub gso_max: Option<u32>,
-    /// Its own settings of IPv4, if it resolves addresses by ARP.
+    /// Per-interface IPv4 settings, if it resolves addresses by ARP.
     pub arp: Option<ArpSettings>,
 }
 
-/// What decides which interface answers for an address, and which packets it accepts.
+/// Settings that decide which interface answers for an address, and which packets it accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ArpSettings {
     pub arp_filter: u32,
@@ -65,13 +65,14 @@ pub(crate) struct ArpSettings {
 }
 
 impl ArpSettings {
-    /// From IFLA_INET_CONF: numbers in the order of IPV4_DEVCONF_* of include/uapi/linux/ip.h, which begin with 1.
+    /// Parses IFLA_INET_CONF: numbers in the order of IPV4_DEVCONF_* of include/uapi/linux/ip.h, which begin with 1.
     fn parse(value: &[u8]) -> Option<Self> {
         let setting = |number: usize| u32_at(value, 4 * (number - 1));
         Some(Self { arp_filter: setting(13)?, arp_ignore: setting(19)?, rp_filter: setting(8)? })
     }
 
-    /// The kernel takes the larger of an interface's own setting and that for all (include/linux/inetdevice.h).
+    /// Combines the settings as the kernel does: the larger of an interface's own setting and that for all
+    /// (include/linux/inetdevice.h).
     pub(crate) fn with_all(self, all: Self) -> Self {
         Self {
             arp_filter: self.arp_filter.max(all.arp_filter),
@@ -96,14 +97,14 @@ pub(crate) fn links(netlink: &mut Netlink) -> Result<Vec<LinkInfo>, SourceError>
     Ok(found)
 }
 
-/// How many rules for IPv4 choose a routing table, besides the three that every namespace begins with (ip-rule(8)).
+/// Counts the IPv4 rules that choose a routing table, besides the three that every namespace starts with (ip-rule(8)).
 pub(crate) fn routing_rules(netlink: &mut Netlink) -> Result<u64, SourceError> {
     let mut request = [0; RULE_HEAD];
     request[0] = libc::AF_INET as u8;
     let mut count = 0;
     netlink.dump(libc::RTM_GETRULE, &request, |payload| {
         let priority = attributes_after(payload, RULE_HEAD).find(|(kind, _)| *kind == RULE_PRIORITY);
-        // That of the first is 0, which is left out.
+        // The first rule has priority 0, and the kernel omits that attribute.
         let priority = priority.and_then(|(_, value)| u32_at(value, 0)).unwrap_or(0);
         count += u64::from(![0, 32_766, 32_767].contains(&priority));
     })?;
@@ -116,7 +117,7 @@ pub(crate) fn addresses(netlink: &mut Netlink) -> Result<Vec<Address>, SourceErr
     Ok(found)
 }
 
-/// The id of another namespace within the socket's, if it has one.
+/// Returns the id of another namespace within the socket's namespace, if it has one.
 pub(crate) fn namespace_id(netlink: &mut Netlink, other: &File) -> Option<u32> {
     let mut request = vec![0; NAMESPACE_HEAD];
     request.extend(attribute(NAMESPACE_FD, &other.as_raw_fd().to_ne_bytes()));
@@ -125,8 +126,8 @@ pub(crate) fn namespace_id(netlink: &mut Netlink, other: &File) -> Option<u32> {
     found
 }
 
-/// The name of an interface in the socket's namespace (netdevice(7), SIOCGIFNAME). if_indextoname(3) would open a socket of its
-/// own each time, which costs more than the call.
+/// Returns the name of an interface in the socket's namespace (netdevice(7), SIOCGIFNAME). if_indextoname(3) would open a new
+/// socket each time, which costs more than the call.
 pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
     // SAFETY: all zeros are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -139,7 +140,7 @@ pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
     Some(CStr::from_bytes_until_nul(&name).ok()?.to_string_lossy().as_ref().into())
 }
 
-/// The index of an interface in the socket's namespace (netdevice(7), SIOCGIFINDEX).
+/// Returns the index of an interface in the socket's namespace (netdevice(7), SIOCGIFINDEX).
 pub(crate) fn interface_index(netlink: &Netlink, name: &str) -> Option<u32> {
     // SAFETY: all zeros are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -172,7 +173,7 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
             libc::IFLA_CARRIER_CHANGES => link.carrier_changes = u32_at(value, 0),
             libc::IFLA_AF_SPEC => link.arp = arp_settings(value).filter(|_| flags & libc::IFF_NOARP as u32 == 0),
             libc::IFLA_LINK_NETNSID => link.peer_namespace = u32_at(value, 0),
-            // 0 if it was below and is gone; a device of the kernel's own names itself.
+            // 0 if the lower interface was removed; a virtual device reports its own index.
             libc::IFLA_LINK => link.lower = u32_at(value, 0).filter(|index| *index != 0),
             libc::IFLA_MASTER => link.master = u32_at(value, 0),
             libc::IFLA_GSO_MAX_SIZE => link.gso_max = u32_at(value, 0),
@@ -190,7 +191,7 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
     Some(link)
 }
 
-/// What only some kinds have.
+/// Adds the attributes that only some kinds have.
 fn add_details(link: &mut LinkInfo, details: &[u8]) {
     let value = |wanted: u16| attributes(details).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     match link.kind.as_deref() {
@@ -216,7 +217,7 @@ fn address(payload: &[u8]) -> Option<Address> {
             _ => {}
         }
     }
-    // On a point-to-point link IFA_ADDRESS is the far end; IPv6 has IFA_LOCAL only there.
+    // On a point-to-point link IFA_ADDRESS is the far end. IPv6 has IFA_LOCAL only on such links.
     Some(Address { index: u32_at(payload, 4)?, address: local.or(other)?, prefix: *payload.get(1)? })
 }
 
@@ -289,7 +290,7 @@ mod tests {
         let tunnel =
             link_of(b"vxlan\0", &attribute(VXLAN_LINK, &3u32.to_ne_bytes()), &[(libc::IFLA_GSO_MAX_SIZE, 65_536)]);
         assert_eq!((tunnel.lower, tunnel.gso_max), (Some(3), Some(65_536)));
-        // In another namespace, an index may be the same by chance.
+        // An index in another namespace may be equal by chance.
         let veth = link_of(b"veth\0", &[], &[(libc::IFLA_LINK, 7), (libc::IFLA_LINK_NETNSID, 0)]);
         assert_eq!((veth.lower, veth.peer_namespace), (Some(7), Some(0)));
     }

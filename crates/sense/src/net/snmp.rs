@@ -18,11 +18,11 @@ use whyslow_proc::net::CounterNames;
 pub(super) struct Protocols {
     namespaces: Arc<Namespaces>,
     names: CounterNames,
-    /// By protocol, as last seen.
+    /// By protocol, as last read.
     columns: HashMap<String, HeaderColumns>,
 }
 
-/// A header line, and the metric of each name in it.
+/// A header line and the metrics of the names in it.
 #[derive(Default)]
 struct HeaderColumns {
     names: String,
@@ -47,7 +47,7 @@ impl Protocols {
             row.tcp_receive_buffer_max = buffer_max(root, namespace, "tcp_rmem").into();
             row.tcp_send_buffer_max = buffer_max(root, namespace, "tcp_wmem").into();
         }
-        // These are machine-wide in every namespace.
+        // These counts are machine-wide in every namespace.
         if namespace.is_empty() {
             self.parse_machine_wide(&sockets4, &mut row);
         }
@@ -69,7 +69,7 @@ impl Protocols {
         }
     }
 
-    /// The metrics of a header line, which hardly ever changes.
+    /// Returns the metrics of a header line, which hardly ever changes.
     fn columns_of(&mut self, protocol: &str, names: &str) -> &[Option<&'static str>] {
         if self.columns.get(protocol).is_none_or(|columns| columns.names != names) {
             let metrics = names.split_ascii_whitespace().map(|name| self.names.metric(protocol, name)).collect();
@@ -100,17 +100,17 @@ impl Source for Protocols {
     }
 }
 
-/// The most of the three sizes of a buffer, in the namespace that the thread is in (tcp(7)).
+/// Reads the maximum of a buffer's three sizes in the thread's namespace (tcp(7)).
 fn buffer_max(root: &Root, namespace: &Name, setting: &str) -> Option<u64> {
     let path = format!("proc/sys/net/ipv4/{setting}");
-    // What is kept of a setting is that of our own namespace.
+    // The settings cache holds only values of our own namespace.
     let sizes = if namespace.is_empty() { root.setting(&path) } else { root.word(&path).map(Name::from) };
     sizes?.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 fn parse_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
     let in_use = |four, six| {
-        // A kernel without IPv6 has no sockstat6.
+        // Kernels without IPv6 have no sockstat6.
         let six = sockstat_value(sockets6, six, "inuse").unwrap_or(0);
         Some(sockstat_value(sockets4, four, "inuse")?.saturating_add(six))
     };
@@ -119,7 +119,7 @@ fn parse_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
     row.tcp_time_wait = sockstat_value(sockets4, "TCP", "tw").into();
 }
 
-/// A value of `sockstat`: `TCP: inuse 5 orphan 0 tw 0 alloc 8 mem 2`.
+/// Returns a value of `sockstat`: `TCP: inuse 5 orphan 0 tw 0 alloc 8 mem 2`.
 pub(super) fn sockstat_value(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix(protocol)?.strip_prefix(':'))?;
     let mut words = line.split_ascii_whitespace();

@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// SOCK_DIAG_BY_FAMILY.
 const BY_FAMILY: u16 = 20;
-/// struct inet_diag_msg.
+/// Size of struct inet_diag_msg.
 const HEAD: usize = 72;
-// INET_DIAG_* attributes; a request selects them by the bits of these numbers less one.
+// INET_DIAG_* attributes; in a request, bit N-1 selects attribute N.
 const INFO: u16 = 2;
 const CONGESTION: u16 = 4;
 const MEMORY: u16 = 7;
@@ -24,7 +24,7 @@ pub(crate) const LISTEN: u8 = 10;
 pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << TIME_WAIT | 1 << 7 | 1 << LISTEN);
 pub(crate) const ALL_STATES: u32 = u32::MAX;
 
-/// Identifies a socket to the kernel: its family, and struct inet_diag_sockid, which includes a unique cookie.
+/// Kernel identifier of a socket: its family, and struct inet_diag_sockid, which includes a unique cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketId {
     family: u8,
@@ -34,20 +34,20 @@ pub(crate) struct SocketId {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DiagSocket<'a> {
     pub id: SocketId,
-    /// include/net/tcp_states.h.
+    /// TCP state (include/net/tcp_states.h).
     pub state: u8,
     pub local: SocketAddr,
-    /// Port 0 if there is no other end.
+    /// Port 0 if there is no peer.
     pub remote: SocketAddr,
     /// Index of the interface it is bound to, or 0.
     pub interface: u32,
-    /// Bytes not read; for a listening socket, connections not accepted.
+    /// Unread bytes; for a listening socket, connections not yet accepted.
     pub receive_queue: u32,
-    /// Bytes not acknowledged; for a listening socket, the limit of its accept queue.
+    /// Unacknowledged bytes; for a listening socket, the limit of its accept queue.
     pub send_queue: u32,
     /// 0 if no process holds the socket.
     pub inode: u32,
-    /// struct tcp_info, as far as this kernel has it.
+    /// struct tcp_info, as far as this kernel provides it.
     pub tcp_info: Option<&'a [u8]>,
     pub congestion_control: Option<String>,
     memory: &'a [u8],
@@ -96,18 +96,18 @@ pub(crate) fn one(
     Ok(taken)
 }
 
-/// A Unix socket that has a peer, or clients that send datagrams to it (include/uapi/linux/unix_diag.h).
+/// A Unix socket that has a peer, or to which clients send datagrams (include/uapi/linux/unix_diag.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnixSocket {
     pub(crate) inode: u32,
-    /// The inode of the other end; 0 if it has none.
+    /// Inode of the peer; 0 if there is none.
     pub(crate) peer: u32,
-    /// Whether it is the server's end: it has the name of the socket that it was accepted from, or gets datagrams without being
-    /// connected.
+    /// Whether it is the server's end: it has the name of the socket that it was accepted from, or receives datagrams without
+    /// being connected.
     pub(crate) serves: bool,
 }
 
-/// The Unix sockets of this network namespace that are connected or get datagrams.
+/// Lists the Unix sockets of this network namespace that are connected or receive datagrams.
 pub(crate) fn unix_sockets(netlink: &mut Netlink) -> Result<Vec<UnixSocket>, SourceError> {
     const SHOW_NAME: u32 = 1;
     const SHOW_PEER: u32 = 4;
@@ -121,7 +121,7 @@ pub(crate) fn unix_sockets(netlink: &mut Netlink) -> Result<Vec<UnixSocket>, Sou
     Ok(sockets)
 }
 
-/// struct unix_diag_msg, and its attributes UNIX_DIAG_NAME and UNIX_DIAG_PEER.
+/// Parses struct unix_diag_msg and its attributes UNIX_DIAG_NAME and UNIX_DIAG_PEER.
 fn unix_socket(payload: &[u8]) -> Option<UnixSocket> {
     const HEAD: usize = 16;
     let (mut peer, mut named) = (None, false);
@@ -134,13 +134,13 @@ fn unix_socket(payload: &[u8]) -> Option<UnixSocket> {
     }
     let peer = peer.unwrap_or(0);
     let takes_datagrams = i32::from(*payload.get(1)?) == libc::SOCK_DGRAM;
-    // Of datagrams, a socket that is connected is a client, which may have a name so that it gets answers.
+    // A connected datagram socket is a client, which may have a name so that it receives answers.
     let serves = named && (peer == 0 || !takes_datagrams);
     let inode = u32_at(payload, 4)?;
     (peer != 0 || serves && takes_datagrams).then_some(UnixSocket { inode, peer, serves })
 }
 
-/// struct inet_diag_req_v2.
+/// Builds struct inet_diag_req_v2.
 fn request(id: &SocketId, protocol: i32, states: u32) -> [u8; 56] {
     let mut bytes = [0; 56];
     bytes[0] = id.family;
@@ -179,7 +179,7 @@ fn decode(payload: &[u8]) -> Option<DiagSocket<'_>> {
     Some(socket)
 }
 
-/// An address in network byte order. The IPv4 peer of an IPv6 socket becomes an IPv4 address.
+/// Parses an address in network byte order. The IPv4 peer of an IPv6 socket becomes an IPv4 address.
 fn address(family: i32, bytes: &[u8]) -> Option<IpAddr> {
     match family {
         libc::AF_INET => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),

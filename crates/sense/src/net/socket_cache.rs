@@ -1,7 +1,8 @@
 //! Reads the TCP sockets of a namespace that has few of them one by one, which takes a few microseconds each, instead of walking
 //! the kernel's tables of all sockets.
 //!
-//! None is missed: if the kernel counts as many sockets as are cached, and each of those still exists, there are no others.
+//! The cache misses no socket: if the kernel counts as many sockets as are cached, and each of those still exists, there are no
+//! others.
 
 use super::netlink::Netlink;
 use super::sock_diag::{self, DiagSocket, SocketId};
@@ -11,7 +12,7 @@ use whyslow_model::value::{Name, State};
 
 /// With more sockets, reading each would take as long as the walk.
 const MAX_SOCKETS: usize = 48;
-/// How long a connection is assumed to use the same interface.
+/// Time for which a connection is assumed to use the same interface.
 const TTL: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl Default for CachedSockets {
 
 impl CachedSockets {
     pub(super) fn add(&mut self, id: SocketId, interface: State) {
-        // One more than the maximum shows that there are too many.
+        // One more than the maximum indicates that there are too many.
         if self.sockets.len() <= MAX_SOCKETS {
             self.sockets.push((id, interface));
         }
@@ -50,8 +51,8 @@ impl SocketCache {
         self.last_sample = std::mem::take(&mut self.this_sample);
     }
 
-    /// Calls `each` with every socket of a namespace that has `count` of them, and the socket's interface. False if the caller has
-    /// to walk: not all sockets are cached, or `each` returned false for one that has closed.
+    /// Calls `each` with every socket of a namespace that has `count` of them, and the socket's interface. Returns false if the
+    /// caller has to walk: not all sockets are cached, or `each` returned false for one that has closed.
     pub(super) fn read(
         &mut self,
         netlink: &mut Netlink,
@@ -72,7 +73,7 @@ impl SocketCache {
         all
     }
 
-    /// Keeps what a walk found for the next sample.
+    /// Stores the result of a walk for the next sample.
     pub(super) fn insert(&mut self, namespace: &Name, sockets: CachedSockets) {
         self.this_sample.insert(namespace.clone(), sockets);
     }
@@ -106,7 +107,7 @@ mod tests {
             Self { listener, ends, netlink, cache }
         }
 
-        /// Both ends of all sockets at the next sample, if the kernel counts this many.
+        /// Returns both ends of all sockets at the next sample, if the kernel counts this many.
         fn read(&mut self, count: u64) -> Option<Vec<(SocketAddr, u16)>> {
             self.cache.begin_sample();
             let mut found = Vec::new();

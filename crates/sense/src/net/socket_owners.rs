@@ -1,8 +1,8 @@
-//! Which process holds a socket: the links under /proc/PID/fd (proc_pid_fd(5)).
+//! The process that holds a socket, found by the links under /proc/PID/fd (proc_pid_fd(5)).
 //!
-//! The kernel has no link from a socket to its holders, so every descriptor of every process has to be read. As that is
-//! expensive (a system call each), it is done only for active sockets without a known holder, in scans that are spread over
-//! samples, and starts where a socket most likely is.
+//! The kernel has no link from a socket to its holders, so every descriptor of every process has to be read. As that is expensive
+//! (a system call each), it is done only for active sockets without a known holder, in scans that are spread over samples. A scan
+//! starts with the processes that most likely hold a socket.
 
 use crate::Root;
 use std::cmp::Reverse;
@@ -10,11 +10,11 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, ReadDir};
 use std::time::{Duration, Instant};
 
-/// Scanning time per sample.
+/// Time spent scanning per sample.
 const BUDGET: Duration = Duration::from_millis(10);
-/// Minimum and maximum time from the start of a scan to that of the next.
+/// Minimum and maximum time between the starts of two scans.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
-/// Scans take at most one part in 1000 of all time: a server that keeps opening sockets always has another to look for.
+/// Scans take at most one part in 1000 of all time: on a server that keeps opening sockets there is always another one to find.
 const MIN_PAUSE_FACTOR: u32 = 1000;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct SocketOwners {
     seen: HashSet<u32>,
     scan: Option<Scan>,
     last_start: Option<Instant>,
-    /// Time the last or current scan has taken.
+    /// Duration of the last or current scan.
     spent: Duration,
 }
 
@@ -43,7 +43,7 @@ impl SocketOwners {
         self.holders.get(&inode).copied().flatten()
     }
 
-    /// Forgets sockets that are not among `all`, and scans for the holders of `active` ones within the time allowed.
+    /// Forgets sockets that are not among `all`, and scans for the holders of `active` ones within the time budget.
     pub(super) fn update(&mut self, root: &Root, all: &HashSet<u64>, active: &HashSet<u64>) {
         let gone: HashSet<u32> =
             self.processes().into_iter().filter(|pid| !root.at(format!("proc/{pid}")).exists()).collect();
@@ -71,8 +71,8 @@ impl SocketOwners {
         let holders = self.processes();
         let mut processes: Vec<u32> = root.list("proc").iter().filter_map(|name| name.parse().ok()).collect();
         let seen = std::mem::replace(&mut self.seen, processes.iter().copied().collect());
-        // A new socket most likely belongs to a process that had some before, or to a new process: those come first. Of several
-        // holders the server is reported, not a child that has inherited the socket for the moment.
+        // A new socket most likely belongs to a process that already had some, or to a new process: those come first. If there
+        // are several holders, the server is reported, not a child that has inherited the socket for the moment.
         processes.sort_by_key(|pid| (holders.contains(pid), !seen.contains(pid), Reverse(*pid)));
         self.scan = Some(Scan { wanted, processes, current: None });
         (self.last_start, self.spent) = (Some(Instant::now()), Duration::ZERO);
@@ -84,7 +84,8 @@ impl SocketOwners {
 }
 
 impl Scan {
-    /// Continues until all holders are found, no process is left, or the time is up. Returns whether the scan is complete.
+    /// Continues until all holders are found, no process is left, or the deadline has passed. Returns whether the scan is
+    /// complete.
     fn advance(&mut self, root: &Root, deadline: Instant, found: &mut HashMap<u64, Option<u32>>) -> bool {
         while !self.wanted.is_empty() {
             if Instant::now() >= deadline {
@@ -111,7 +112,7 @@ impl Scan {
     }
 }
 
-/// The inode in `socket:[4711]`.
+/// Parses the inode in `socket:[4711]`.
 fn socket_inode(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! TCP connections, listening sockets and UDP sockets, with the process behind each (sock_diag(7)).
+//! TCP connections, listening sockets and UDP sockets, and the process behind each (sock_diag(7)).
 
 use super::namespaces::Namespaces;
 use super::net_text;
@@ -22,7 +22,7 @@ use whyslow_model::key::SocketKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, State};
 
-/// Rows of each kind kept per namespace, the busiest: a server can have a million connections, most of them idle.
+/// Maximum rows of each kind per namespace; the busiest are kept, as a server can have a million connections, most of them idle.
 const LIMIT: usize = 2000;
 
 pub(super) struct Sockets {
@@ -92,13 +92,13 @@ impl Sockets {
     }
 }
 
-/// Which sockets are active: owners are looked up only for those.
+/// Activity of sockets: owners are looked up only for active ones.
 #[derive(Default)]
 struct Activity {
-    /// Bytes carried by each connection until the last sample, by inode.
+    /// Bytes carried by each connection up to the last sample, by inode.
     before: HashMap<u32, u64>,
     carried: HashMap<u32, u64>,
-    /// Inodes of sockets that carried data since the last sample, hold some, or have dropped some.
+    /// Inodes of sockets that carried data since the last sample, have data queued, or have dropped some.
     active: HashSet<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Activity {
         self.active.clear();
     }
 
-    /// Returns how much a connection carried since the last sample.
+    /// Returns the bytes that a connection carried since the last sample.
     fn add_carried(&mut self, inode: u32, bytes: u64) -> u64 {
         self.carried.insert(inode, bytes);
         let before = self.before.get(&inode).copied();
@@ -119,7 +119,7 @@ impl Activity {
         bytes.saturating_sub(before.unwrap_or(0))
     }
 
-    /// Notes what is queued at a socket or was dropped there, and returns it.
+    /// Records the data queued at a socket or dropped there, and returns it.
     fn add_queued(&mut self, inode: u32, waiting: u64) -> u64 {
         if waiting > 0 {
             self.active.insert(inode.into());
@@ -128,13 +128,13 @@ impl Activity {
     }
 }
 
-/// The address families with sockets in the thread's namespace, and how many. The kernel has one table for all namespaces and
-/// walks all of it for each dump (0.3 ms for 262,144 empty buckets), so only these families are dumped, and a few sockets are
+/// Address families that have sockets in the thread's namespace, with their number. The kernel has one table for all namespaces
+/// and walks all of it for each dump (0.3 ms for 262,144 empty buckets), so only these families are dumped, and a few sockets are
 /// read one by one.
 struct SocketFamilies {
     tcp: Vec<(i32, u64)>,
     udp: Vec<(i32, u64)>,
-    /// TCP sockets in TIME_WAIT, which are counted by no family.
+    /// TCP sockets in TIME_WAIT, which are not counted by family.
     time_wait: u64,
     has_ipv6: bool,
 }
@@ -211,7 +211,7 @@ impl<'a> Tcp<'a> {
         }
     }
 
-    /// False if the kernel no longer has a tcp_info for it.
+    /// Adds a row. Returns false if the kernel no longer has a tcp_info for the socket.
     fn add(&mut self, socket: &DiagSocket<'_>, interface: &State) -> bool {
         if socket.state == LISTEN {
             let waiting = u64::from(socket.receive_queue) + u64::from(socket.drops().unwrap_or(0));
@@ -244,7 +244,7 @@ fn walk_tcp(
             listening += 1;
             each(socket, State::default());
         })?;
-        // Listening sockets have a small table of their own; if there are no others, walking the large one is spared.
+        // Listening sockets have a small table of their own; without others there is no need to walk the large one.
         if sockets > listening {
             connected.push(family);
         }
@@ -280,7 +280,7 @@ fn read_udp(
     outcome
 }
 
-/// `None` without a tcp_info.
+/// Builds a row. Returns `None` without a tcp_info.
 fn connection(namespace: &Name, socket: &DiagSocket<'_>, interface: &State) -> Option<Connection> {
     let mut row = Connection::new(key(namespace, socket));
     tcp_info::fill(socket.tcp_info?, &mut row);
@@ -314,7 +314,7 @@ fn key(namespace: &Name, socket: &DiagSocket<'_>) -> SocketKey {
     SocketKey { ns: namespace.clone(), local: socket.local, remote: socket.remote, inode: socket.inode.into() }
 }
 
-/// The name of a TCP state (include/net/tcp_states.h) in OpenTelemetry's `network.connection.state`.
+/// Names a TCP state (include/net/tcp_states.h) as in OpenTelemetry's `network.connection.state`.
 fn state(number: u8) -> &'static str {
     match number {
         1 => "established",
@@ -377,8 +377,8 @@ impl InterfaceAddresses {
         Ok(Self { by_address, netlink })
     }
 
-    /// The interface a connection uses: the one it is bound to, the loopback if both ends are local, or the one with its local
-    /// address, which is that of the route except with policy routing.
+    /// Returns the interface that a connection uses: the one it is bound to, the loopback if both ends are local, or the one with
+    /// its local address, which is that of the route except with policy routing.
     fn of(&self, socket: &DiagSocket<'_>) -> Option<Name> {
         if socket.interface != 0 {
             return interface_name(&self.netlink, socket.interface);

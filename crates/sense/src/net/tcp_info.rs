@@ -5,13 +5,13 @@ use super::netlink::{u32_at, u64_at};
 use whyslow_model::catalogue::Connection;
 use whyslow_model::value::{Counter, Gauge};
 
-/// TCP_INFINITE_SSTHRESH: not set.
+/// TCP_INFINITE_SSTHRESH: the threshold is not set.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// The congestion states with retransmissions (enum tcp_ca_state of include/uapi/linux/tcp.h).
 const RECOVERY_AND_LOSS: [u8; 2] = [3, 4];
 
-/// The metrics in a structure returned by getsockopt(2) for TCP_INFO. Times are in nanoseconds.
+/// Reads the metrics of a structure that getsockopt(2) returns for TCP_INFO. Times are in nanoseconds.
 pub fn connection(info: &[u8]) -> Connection {
     let mut row = Connection::default();
     fill(info, &mut row);
@@ -26,7 +26,7 @@ pub(super) fn fill(info: &[u8], row: &mut Connection) {
     row.mss = info.gauge(16);
     row.unacked = info.gauge(24);
     row.lost = info.gauge(32);
-    // A round trip of zero was never measured.
+    // A round-trip time of zero means that it was never measured.
     row.rtt = info.microseconds(68, 0);
     row.rtt_var = info.microseconds(72, 0);
     row.slow_start_threshold = info.word(76).filter(|v| *v != NO_THRESHOLD).map(u64::from).into();
@@ -78,12 +78,12 @@ impl TcpInfo<'_> {
         bytes.map(|bytes| u64::from(u16::from_ne_bytes(*bytes))).into()
     }
 
-    /// A time in microseconds; `unknown` means not measured.
+    /// Converts a time in microseconds to nanoseconds; `unknown` means not measured.
     fn microseconds(&self, offset: usize, unknown: u32) -> Gauge {
         self.word(offset).filter(|v| *v != unknown).map(|v| u64::from(v) * 1_000).into()
     }
 
-    /// A rate in bytes per second; all ones means no limit.
+    /// Converts a rate in bytes per second to bits per second; all ones means no limit.
     fn bits(&self, offset: usize) -> Gauge {
         u64_at(self.0, offset).filter(|v| *v != u64::MAX).map(|v| v.saturating_mul(8)).into()
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn fields_missing_on_an_old_kernel_are_absent() {
-        // 2.6.32 ends with tcpi_total_retrans.
+        // The structure of Linux 2.6.32 ends with tcpi_total_retrans.
         let row = connection(&[0; 104]);
         assert_eq!(row.retransmits.get(), Some(0));
         assert_eq!((row.bytes_acked.get(), row.peer_window.get()), (None, None));

@@ -1,6 +1,6 @@
 //! Clock frequency and its limits by CPU: cpufreq and thermal_throttle under /sys/devices/system/cpu
-//! (Documentation/admin-guide/pm/cpufreq.rst; Documentation/ABI/testing/sysfs-devices-system-cpu). And the temperatures that lower
-//! it: /sys/class/thermal (Documentation/driver-api/thermal/sysfs-api.rst).
+//! (Documentation/admin-guide/pm/cpufreq.rst; Documentation/ABI/testing/sysfs-devices-system-cpu). Also the temperatures that
+//! cause throttling: /sys/class/thermal (Documentation/driver-api/thermal/sysfs-api.rst).
 
 use crate::text::numbered;
 use crate::{Root, SourceError, SourceInfo};
@@ -39,7 +39,7 @@ pub(super) fn read_frequencies(cpus: &[u32], root: &Root, out: &mut Snapshot) ->
     Ok(())
 }
 
-/// CPUs that have something to read: none on most guests.
+/// Lists the CPUs that have files to read: none on most guests.
 pub(super) fn cpus(root: &Root) -> Vec<u32> {
     let mut cpus: BTreeSet<u32> = root.list(PATH).iter().filter_map(|name| numbered(name, "cpu")).collect();
     if !root.is_live() {
@@ -52,7 +52,7 @@ fn has_values(row: &Frequency) -> bool {
     row.limit.get().is_some() || row.core_throttles.get().is_some()
 }
 
-/// A row without the current frequency.
+/// Builds a row without the current frequency.
 fn limits(root: &Root, cpu: u32) -> Frequency {
     let throttles = |file: &str| root.polled_number(&format!("{PATH}/cpu{cpu}/thermal_throttle/{file}")).into();
     Frequency {
@@ -66,7 +66,8 @@ fn limits(root: &Root, cpu: u32) -> Frequency {
     }
 }
 
-/// The governor's limit follows that of the firmware; in a copy either may be missing or older.
+/// Reads the frequency limit. The governor's limit follows that of the firmware; in a captured tree either may be missing or
+/// older.
 fn limit(root: &Root, cpu: u32) -> Gauge {
     let limit = hertz(root, cpu, "scaling_max_freq");
     if root.is_live() {
@@ -76,12 +77,13 @@ fn limit(root: &Root, cpu: u32) -> Gauge {
     [limit, of_firmware].iter().filter_map(|limit| limit.get()).reduce(f64::min).into()
 }
 
-/// cpufreq files hold kHz.
+/// Reads a cpufreq file, which is in kHz.
 fn hertz(root: &Root, cpu: u32, file: &str) -> Gauge {
     root.polled_number(&cpufreq(root, cpu, file)).map(|khz| khz as f64 * 1000.0).into()
 }
 
-/// The kernel links each CPU's folder to its policy's; a copy may lack the links.
+/// Returns the path of a cpufreq file. The kernel links each CPU's folder to that of its policy; a captured tree may lack the
+/// links.
 fn cpufreq(root: &Root, cpu: u32, file: &str) -> String {
     let own = format!("{PATH}/cpu{cpu}/cpufreq");
     if root.is_live() || root.at(&own).exists() {
@@ -100,7 +102,7 @@ pub(super) fn read_zones(zones: &[String], root: &Root, out: &mut Snapshot) -> R
     if zones.is_empty() { Err(SourceError::Absent("no thermal zones".into())) } else { Ok(()) }
 }
 
-/// The file is in thousandths of a degree, and unreadable while the sensor sleeps.
+/// Reads a zone. The file is in thousandths of a degree, and unreadable while the sensor sleeps.
 fn temperature(root: &Root, zone: &str) -> Thermal {
     let millidegrees = root.polled_word(&format!("{ZONES}/{zone}/temp")).and_then(|t| t.parse::<i32>().ok());
     Thermal {

@@ -1,5 +1,5 @@
 //! /proc/interrupts and /proc/softirqs, which have the same format, a column for each CPU (Documentation/filesystems/proc.rst,
-//! section 1.2); and /proc/net/softnet_stat, the packet backlog that softirqs work on, a line for each CPU.
+//! section 1.2); and /proc/net/softnet_stat, the packet backlog that softirqs process, a line for each CPU.
 
 use crate::Root;
 use crate::source::SourceInfo;
@@ -33,8 +33,8 @@ pub(super) fn read_softnet(root: &Root, out: &mut Snapshot) -> Result<(), Source
     Ok(())
 }
 
-/// Calls `row` with the name, the counts by CPU and the trailing text of each line that has a column for every CPU. Lines with
-/// fewer columns (`ERR:`, `MIS:`) count for the whole machine and are left out.
+/// Calls `row` with the name, the counts by CPU and the trailing text of each line that has a column for every CPU. Skips lines
+/// with fewer columns (`ERR:`, `MIS:`), which count for the whole machine.
 fn parse(text: &str, path: &str, mut row: impl FnMut(&str, &[(u32, u64)], &str)) -> Result<(), SourceError> {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! /proc/irq and /sys/bus/pci/devices/*/msi_irqs: which CPUs the interrupt lines of a PCI device go to
+//! /proc/irq and /sys/bus/pci/devices/*/msi_irqs: the CPUs that handle the interrupt lines of a PCI device
 //! (Documentation/core-api/irq/irq-affinity.rst, Documentation/ABI/testing/sysfs-bus-pci).
 
 use crate::{Root, SourceError, SourceInfo};
@@ -20,12 +20,14 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// Without message-signalled interrupts a device has one line, which it may share with others: that is nobody's own.
+/// Lists the MSI lines of a device. Without MSI a device has one line, which it may share with others and which is not
+/// attributed.
 fn lines(root: &Root, bus: &str) -> Vec<String> {
     root.list(&format!("{DEVICES}/{bus}/msi_irqs"))
 }
 
-/// Of the CPUs that are allowed, the kernel chooses some where it can.
+/// Returns the CPUs that handle a line: those that the kernel chose from the allowed ones, if it reports them, or all allowed
+/// ones.
 fn cpus(root: &Root, line: &str) -> Option<String> {
     let list = |file: &str| root.word(&format!("proc/irq/{line}/{file}")).filter(|list| !list.is_empty());
     list("effective_affinity_list").or_else(|| list("smp_affinity_list"))

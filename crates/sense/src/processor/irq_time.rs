@@ -9,7 +9,7 @@ use whyslow_model::catalogue::{IrqTime, SoftirqTime};
 use whyslow_model::key::PerCpu;
 use whyslow_model::snapshot::Snapshot;
 
-/// The vectors by number, named as in /proc/softirqs (kernel/softirq.c: softirq_to_name).
+/// Softirq vectors by number, named as in /proc/softirqs (kernel/softirq.c: softirq_to_name).
 const VECTORS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
@@ -82,7 +82,7 @@ mod tests {
         }
         let after = net_rx(&read(&mut *source));
         let (runs, proc) = (after.0 - before.0, counted_by_proc() - proc_before);
-        // Others use the network between the two readings.
+        // Other processes use the network between the two readings.
         assert!(runs >= 400 && runs.abs_diff(proc) <= 20 + proc / 10, "{runs} against {proc}");
         let each = (after.1 - before.1) / runs;
         assert!((100..1_000_000).contains(&each), "{each} ns each");

@@ -1,6 +1,6 @@
 //! /proc/pressure: time in which tasks of the whole machine stalled on a resource. Documentation/accounting/psi.rst.
 //!
-//! Shares of the window follow from the totals; the averages over one and five minutes show what was before it.
+//! Shares of the window follow from the totals; the averages over one and five minutes show the time before it.
 
 use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::Pressure;
@@ -10,7 +10,7 @@ use whyslow_model::snapshot::Snapshot;
 pub(super) const INFO: SourceInfo =
     SourceInfo::new("proc/pressure", "time tasks waited for CPU, memory and I/O (pressure stall information)");
 
-/// Kernels before 6.1, or without interrupt time accounting, have no irq.
+/// Lists the resources that the kernel reports. `irq` is missing before Linux 6.1 and without interrupt time accounting.
 pub(super) fn resources(root: &Root) -> Vec<&'static str> {
     let exists = |resource: &&str| root.at(format!("proc/pressure/{resource}")).exists();
     ["cpu", "memory", "io", "irq"].into_iter().filter(exists).collect()
@@ -66,14 +66,15 @@ fn parse(text: &str, path: &str, resource: &str, row: &mut Pressure) -> Result<(
     Ok(())
 }
 
-/// `some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953`: the kind, and the total (microseconds) in nanoseconds.
+/// Parses `some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953`: returns the kind, and the total converted from microseconds to
+/// nanoseconds.
 fn total(line: &str) -> Option<(&str, u64)> {
     let (kind, _) = line.split_once(' ')?;
     let (_, us) = line.rsplit_once(" total=")?;
     Some((kind, us.trim_ascii_end().parse::<u64>().ok()?.saturating_mul(1000)))
 }
 
-/// One of the averages of such a line as a ratio; the kernel prints per cent.
+/// Returns one of the averages of such a line as a ratio; the kernel prints percent.
 fn average(line: &str, name: &str) -> Option<f64> {
     let (_, rest) = line.split_once(name)?;
     let (percent, _) = rest.split_once(' ')?;

@@ -31,7 +31,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     results.into_iter().collect()
 }
 
-/// A row for each online CPU, and the counters of the machine.
+/// Adds a row for each online CPU, and the counters of the machine.
 fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System) -> Result<(), SourceError> {
     for line in text.lines() {
         stat::take(line, tick_ns, cpus, system).ok_or_else(|| SourceError::malformed(STAT, line))?;
@@ -39,7 +39,7 @@ fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System
     if cpus.is_empty() { Err(SourceError::Failed(format!("/{STAT} names no CPU"))) } else { Ok(()) }
 }
 
-/// `0.07 0.07 0.03 1/91 6057`; the number after the slash counts tasks.
+/// Parses `0.07 0.07 0.03 1/91 6057`; the number after the slash counts tasks.
 fn parse_loadavg(text: &str, system: &mut System) -> Result<(), SourceError> {
     let mut fields = text;
     for load in [&mut system.load_1m, &mut system.load_5m, &mut system.load_15m] {
@@ -50,7 +50,7 @@ fn parse_loadavg(text: &str, system: &mut System) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// Seconds since boot, then the idle time of all CPUs.
+/// Parses the seconds since boot, which the idle time of all CPUs follows.
 fn parse_uptime(text: &str, system: &mut System) -> Result<(), SourceError> {
     let mut fields = text;
     let seconds = decimal(&mut fields).filter(|&s| s >= 0.0).ok_or_else(|| SourceError::malformed(UPTIME, text))?;

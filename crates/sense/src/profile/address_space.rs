@@ -20,7 +20,7 @@ pub(super) struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// Reads the current mappings and opens their files. `None` if the process is gone or we may not read it.
+    /// Reads the current mappings and opens their files. Returns `None` if the process no longer exists or may not be read.
     pub(super) fn read(pid: u32, files: &mut MappedFiles, root: &Root) -> Option<Self> {
         let maps = root.maybe(&format!("proc/{pid}/maps")).filter(|text| !text.is_empty())?;
         let mut space = Self::parse(&maps);
@@ -36,7 +36,7 @@ impl AddressSpace {
         Self { mappings }
     }
 
-    /// The mapping that contains an address.
+    /// Returns the mapping that contains an address.
     pub(super) fn find(&self, address: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|mapping| mapping.addresses.start <= address);
         self.mappings.get(after.checked_sub(1)?).filter(|mapping| mapping.addresses.contains(&address))
@@ -46,7 +46,7 @@ impl AddressSpace {
         self.mappings.is_empty()
     }
 
-    /// Adds to the current mappings the older ones that they do not overlap.
+    /// Merges the current mappings with the older ones that they do not overlap.
     pub(super) fn updated(self, mut now: Self) -> Self {
         let overlap =
             |a: &Mapping, b: &Mapping| a.addresses.start < b.addresses.end && b.addresses.start < a.addresses.end;
@@ -61,18 +61,18 @@ impl AddressSpace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     addresses: Range<u64>,
-    /// The file offset of the first byte.
+    /// File offset of the first byte.
     offset: u64,
     /// Device and inode.
     identity: (String, u64),
-    /// `[vdso]` and the like included; empty for anonymous memory.
+    /// Includes names such as `[vdso]`; empty for anonymous memory.
     pub(super) path: String,
     /// Index into [`MappedFiles`], if the file could be opened.
     pub(super) file: Option<usize>,
 }
 
 impl Mapping {
-    /// Whether its code may be from a just-in-time compiler.
+    /// Whether its code may come from a just-in-time compiler.
     pub(super) fn may_be_jit(&self) -> bool {
         let kinds = ["[anon", "[heap]", "//anon", "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV"];
         self.path.is_empty() || kinds.iter().any(|kind| self.path.starts_with(kind))
@@ -82,7 +82,7 @@ impl Mapping {
         address.wrapping_sub(self.addresses.start).wrapping_add(self.offset)
     }
 
-    /// `55d0-55d4 r-xp 00002000 fd:00 1311 /usr/bin/cat`; `None` if it is not executable.
+    /// Parses `55d0-55d4 r-xp 00002000 fd:00 1311 /usr/bin/cat`. Returns `None` if the mapping is not executable.
     fn parse(line: &str) -> Option<Self> {
         let (addresses, rest) = line.split_once(' ')?;
         let (start, end) = addresses.split_once('-')?;
@@ -110,18 +110,19 @@ pub(super) struct AddressSpaces {
 }
 
 impl AddressSpaces {
-    /// Reads those that are new, so that they can be symbolized after their processes have ended.
+    /// Reads the address spaces that are new, so that they can be symbolized after their processes have ended.
     pub(super) fn add(&mut self, ids: Vec<AddressSpaceId>, root: &Root) {
         for id in ids {
             if !self.spaces.contains_key(&id) {
                 let space = AddressSpace::read(id.pid(), &mut self.files, root);
-                // One that is gone already is inserted too: it does not come back.
+                // An ended process is inserted too, without mappings, so that it is not read again.
                 self.spaces.insert(id, space.unwrap_or_default());
             }
         }
     }
 
-    /// Programs load libraries and generate code as they run: adds what is mapped now, and leaves out what was never read.
+    /// Adds the mappings of running processes, because programs load libraries and generate code as they run. Skips address
+    /// spaces that were never read.
     pub(super) fn update(&mut self, ids: Vec<AddressSpaceId>, root: &Root) {
         for id in ids {
             if let Some(now) = AddressSpace::read(id.pid(), &mut self.files, root) {
@@ -163,8 +164,8 @@ impl MappedFiles {
     }
 }
 
-/// Uses map_files if permitted (CAP_SYS_ADMIN), which is the mapped file whatever became of its name; otherwise the name under the
-/// process's root, which in a container is not ours (proc(5)).
+/// Opens the file of a mapping: through map_files if permitted (CAP_SYS_ADMIN), which leads to the mapped file even if it was
+/// renamed or deleted; otherwise by its name under the process's root, which in a container is not ours (proc(5)).
 fn open(pid: u32, mapping: &Mapping, root: &Root) -> Option<File> {
     // A thread that waits for a server or a FUSE program may never end.
     if root.is_live() && !answers_process(root, pid, &mapping.path) {
@@ -175,7 +176,7 @@ fn open(pid: u32, mapping: &Mapping, root: &Root) -> Option<File> {
     open_regular(&root.at(link)).or_else(|| open_regular(&root.at(format!("proc/{pid}/root{}", mapping.path))))
 }
 
-/// Only regular files: opening others may hang (a FIFO) or have effects (a device).
+/// Opens a file if it is regular: opening others may hang (a FIFO) or have effects (a device).
 fn open_regular(path: &Path) -> Option<File> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()

@@ -24,9 +24,9 @@ const ENTRY_POINTS: [&str; 12] = [
 ];
 
 /// Functions between a tracepoint and the BPF program that records the stack (kernel/trace/bpf_trace.c,
-/// include/trace/bpf_probe.h, kernel/bpf/trampoline.c). The functions they call have no names if net.core.bpf_jit_kallsyms is 0.
+/// include/trace/bpf_probe.h, kernel/bpf/trampoline.c). Their callees have no names if net.core.bpf_jit_kallsyms is 0.
 const TRACING: [&str; 4] = ["bpf_trace_run", "__bpf_trace_", "__traceiter_", "bpf_trampoline_"];
-/// The scheduler (kernel/sched/core.c, kernel/time/sleep_timeout.c).
+/// Functions of the scheduler (kernel/sched/core.c, kernel/time/sleep_timeout.c).
 const SCHEDULER: [&str; 3] = ["__schedule", "schedule", "io_schedule"];
 
 pub(super) struct Assembly<'a> {
@@ -61,7 +61,7 @@ impl<'a> Assembly<'a> {
         self.add_frames(process, frames, weight);
     }
 
-    /// Adds a thread that waited all the time in these kernel functions, innermost first.
+    /// Adds a thread that waited in these kernel functions, innermost first, for the whole time.
     pub(super) fn add_sleeper(&mut self, process: &ProfiledProcess, functions: Vec<String>, nanoseconds: u64) {
         let weight = microseconds(nanoseconds);
         self.totals.programs = self.totals.programs.saturating_add(weight);
@@ -77,7 +77,7 @@ impl<'a> Assembly<'a> {
         *sum = sum.saturating_add(weight);
     }
 
-    /// Counts user stacks that are incomplete.
+    /// Counts incomplete user stacks.
     fn note_completeness(&mut self, raw: &RawStack, user: &[Frame], weight: u64) {
         self.totals.programs = self.totals.programs.saturating_add(weight);
         let missing = if raw.user.is_empty() {
@@ -102,7 +102,7 @@ impl<'a> Assembly<'a> {
         index
     }
 
-    /// The profile without its blind spots. `cpus` is the number of CPUs sampled.
+    /// Returns the profile without its blind spots. `cpus` is the number of CPUs sampled.
     pub(super) fn finish(
         mut self,
         counted: Counted,
@@ -111,7 +111,7 @@ impl<'a> Assembly<'a> {
         cpus: Option<u32>,
     ) -> StackProfile {
         self.totals.lost = counted.lost;
-        // For one process it is unknown when a CPU was idle because of it.
+        // In a profile of one process it is unknown when a CPU was idle because of that process.
         self.totals.idle = (cpus.is_some() && process.is_none()).then_some(counted.idle);
         StackProfile {
             schema: SCHEMA.into(),
@@ -136,16 +136,16 @@ fn heaviest_first(stacks: HashMap<(ProfiledProcess, Vec<u32>), u64>) -> Vec<Stac
     stacks
 }
 
-/// The unit of waits in folded stacks.
+/// Converts to microseconds, the unit of waits in folded stacks.
 fn microseconds(nanoseconds: u64) -> u64 {
     nanoseconds.saturating_add(500) / 1000
 }
 
-/// Outermost first.
+/// Returns the user frames, outermost first.
 pub(super) fn user_frames(raw: &RawStack, symbolizer: &Symbolizer<'_>) -> Vec<Frame> {
     let placed = instructions(&raw.user).map(|address| symbolizer.user(raw.space, address));
     let mut placed: Vec<Option<Vec<Frame>>> = placed.collect();
-    // Beyond the last caller with a frame pointer the kernel takes whatever is there for another one.
+    // Beyond the last caller with a frame pointer the kernel interprets unrelated data as one.
     let end = placed.iter().rposition(Option::is_some).map_or(1, |last| last + 1);
     placed.truncate(end);
     let unknown = Frame { function: None, module: None, space: Space::User, inlined: false };
@@ -155,7 +155,7 @@ pub(super) fn user_frames(raw: &RawStack, symbolizer: &Symbolizer<'_>) -> Vec<Fr
     frames
 }
 
-/// How many frames are outside of the entry point, if that is known: garbage, as only entry points call one another.
+/// Counts the frames outside of the entry point, if one is found: they are garbage, because only entry points call one another.
 fn frames_before_entry_point(frames: &[Frame]) -> usize {
     let Some(mut outermost) = frames.iter().rposition(is_entry_point) else { return 0 };
     while outermost > 0 && is_entry_point(&frames[outermost - 1]) {
@@ -168,7 +168,7 @@ fn is_entry_point(frame: &Frame) -> bool {
     frame.function.as_deref().is_some_and(|name| ENTRY_POINTS.contains(&name))
 }
 
-/// Outermost first. For waits without the scheduler, in which every wait ends.
+/// Returns the kernel frames, outermost first. For waits, omits the scheduler, in which every wait ends.
 pub(super) fn kernel_frames(kind: ProfileKind, raw: &RawStack, symbolizer: &Symbolizer<'_>) -> Vec<Frame> {
     let mut frames: Vec<Frame> = instructions(&raw.kernel).rev().map(|address| symbolizer.kernel(address)).collect();
     if kind == ProfileKind::OffCpu {
@@ -185,8 +185,8 @@ pub(super) fn kernel_frames(kind: ProfileKind, raw: &RawStack, symbolizer: &Symb
     frames
 }
 
-/// Whether a stack is complete. A C library without symbols is recognized by its file: it calls the program, so that in a complete
-/// stack its frame is the outermost, with the program inside.
+/// Whether a stack is complete. A C library without symbols is recognized by its file: it calls the program, so in a complete
+/// stack its frame is the outermost one, with the program inside.
 fn reaches_entry_point(user: &[Frame]) -> bool {
     let nameless_libc = |frame: &Frame| frame.function.is_none() && is_libc(frame);
     user.iter().any(is_entry_point)

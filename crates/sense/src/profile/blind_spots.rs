@@ -1,4 +1,4 @@
-//! What a profile does not show, and the affected share.
+//! Blind spots of a profile, and the affected share.
 
 use super::ProfileOptions;
 use super::symbolizer::Symbolizer;
@@ -9,7 +9,7 @@ use whyslow_model::profile::{ProfileKind, StackProfile};
 
 /// Smaller shares are not reported.
 const MIN_SHARE: f64 = 0.01;
-/// Files without symbols listed at most.
+/// Maximum number of files without symbols that are listed.
 const MAX_FILES: usize = 4;
 
 pub(super) fn of(profile: &StackProfile, symbolizer: &Symbolizer<'_>, options: &ProfileOptions) -> Vec<BlindSpot> {
@@ -30,7 +30,7 @@ fn spot(what: String, why: &str, remedy: &str) -> BlindSpot {
     BlindSpot { what, why: why.into(), remedy: remedy.into() }
 }
 
-/// `37 % of the samples`; `None` if the share is small.
+/// Formats a share: `37 % of the samples`. Returns `None` if it is small.
 fn part(profile: &StackProfile, weight: u64) -> Option<String> {
     let share = weight as f64 / profile.weight().max(1) as f64;
     let of = match profile.kind {
@@ -59,13 +59,13 @@ fn ended(profile: &StackProfile, weight: u64) -> Option<BlindSpot> {
     Some(spot(format!("which program, in {part}"), why, ""))
 }
 
-/// Which files have no symbols at the innermost frames.
+/// Lists the files that have no symbols for the innermost frames.
 fn names_of_functions(profile: &StackProfile) -> Option<BlindSpot> {
     let mut nameless: Vec<(u64, &str)> = Vec::new();
     for share in profile.functions() {
         let Some(frame) = profile.frame(share.frame).filter(|frame| frame.function.is_none()) else { continue };
         let file = frame.module.as_deref().unwrap_or("code of no known file");
-        // What the kernel maps itself ([vdso]) is not a file.
+        // A mapping of the kernel's own ([vdso]) is not a file.
         if !file.starts_with('[') {
             nameless.push((share.own, file));
         }

@@ -14,14 +14,14 @@ use std::time::Duration;
 pub(super) struct Function {
     /// Demangled.
     pub(super) name: String,
-    /// Whether it was inlined into the one before it.
+    /// Whether it was inlined into the function before it.
     pub(super) inlined: bool,
 }
 
-/// The functions at each of the offsets of a file, outermost first; `None` on a timeout.
+/// Returns the functions at each of the offsets in a file, outermost first; `None` on a timeout.
 ///
-/// The file is untrusted and may hold anything. It is read in a thread of its own, so that a debug file that takes forever does not
-/// block the profile.
+/// The file is untrusted and may contain anything. It is read in a separate thread, so that a debug file that takes forever does
+/// not block the profile.
 pub(super) fn of_file(file: &File, offsets: &[u64], timeout: Duration) -> Option<Vec<Vec<Function>>> {
     let file = file.try_clone().ok()?;
     let offsets = offsets.to_vec();
@@ -43,7 +43,7 @@ fn read(file: &File, offsets: &[u64]) -> Vec<Vec<Function>> {
 }
 
 fn lookup(file: &File, offsets: &[u64], debug_information: bool) -> Option<Vec<Vec<Function>>> {
-    // By its descriptor: the file may be deleted, or its path not reachable for us.
+    // Opened through its descriptor: the file may be deleted, or its path not reachable for us.
     let mut elf = Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
     elf.debug_syms = debug_information;
     let symbolizer = Symbolizer::builder().enable_auto_reload(false).build();
@@ -58,7 +58,7 @@ fn functions(found: &Symbolized<'_>) -> Vec<Function> {
     std::iter::once(outer).chain(inner).collect()
 }
 
-/// A name of C++ or Rust as it is in the source. Others stay: to demanglers the C function `b` is the type `bool`.
+/// Demangles a C++ or Rust name. Leaves other names unchanged: to demanglers the C function `b` is the type `bool`.
 fn demangled(name: &str) -> String {
     let by_rust = || rustc_demangle::try_demangle(name).ok().map(|name| format!("{name:#}"));
     let by_cpp = || cpp_demangle::Symbol::new(name).ok()?.demangle().ok();

@@ -1,8 +1,8 @@
-//! Profiles: stacks of what runs on the CPUs, or of what waits, counted in the kernel and symbolized here.
+//! Profiles: stacks that run on the CPUs, or that wait, counted in the kernel and symbolized here.
 //!
-//! The kernel walks user stacks by frame pointers; the profile reports what share of it has complete stacks. Code is symbolized
-//! from the files it was mapped from, so a container's program from the container's files, and a program that has ended from the
-//! files it had.
+//! The kernel walks user stacks by frame pointers; the profile reports the share of complete stacks. Code is symbolized from the
+//! files that it was mapped from: a container's program from the container's files, and a program that has ended from the files
+//! that it had.
 
 mod address_space;
 mod assemble;
@@ -29,7 +29,7 @@ use target::Target;
 pub(crate) use target::require_own_numbers;
 use whyslow_model::profile::{ProfileKind, StackProfile};
 
-/// What to profile.
+/// Options of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileOptions {
     /// On-CPU or off-CPU.
@@ -44,10 +44,10 @@ pub struct ProfileOptions {
     pub user: bool,
 }
 
-/// The name of a process.
+/// Returns the name of a process.
 ///
 /// # Errors
-/// There is no such process, or the number is that of a thread.
+/// Fails if there is no such process, or if the number is a TID.
 pub fn process_name(pid: u32, root: &Root) -> Result<String, SourceError> {
     Target::find(pid, root).map(|target| target.into_process().name)
 }
@@ -64,13 +64,13 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// How often to call [`poll`](Self::poll): a process with a shorter life may go without symbols.
+    /// Interval at which to call [`poll`](Self::poll): a shorter-lived process may lack symbols.
     pub const PACE: Duration = Duration::from_millis(100);
 
     /// Starts recording.
     ///
     /// # Errors
-    /// There is no such process, or this kernel does not allow profiling.
+    /// Fails if there is no such process, or this kernel does not allow profiling.
     pub fn start(options: ProfileOptions, root: Root) -> Result<Self, SourceError> {
         target::require_own_numbers(&root)?;
         let target = options.pid.map(|pid| Target::find(pid, &root)).transpose()?;
@@ -81,20 +81,20 @@ impl Profiler {
         Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces })
     }
 
-    /// Reads the mappings of processes recorded since the last call, so that they can be symbolized after they have ended. False if
-    /// the profiled process itself has ended.
+    /// Reads the mappings of processes recorded since the last call, so that they can be symbolized after they have ended.
+    /// Returns false if the profiled process itself has ended.
     ///
     /// # Errors
-    /// The BPF map cannot be read.
+    /// Fails if the BPF map cannot be read.
     pub fn poll(&mut self) -> Result<bool, SourceError> {
         self.spaces.add(self.recorder.spaces()?, &self.root);
         Ok(self.target.as_ref().is_none_or(Target::exists))
     }
 
-    /// Stops the recording and symbolizes what was recorded.
+    /// Stops the recording and symbolizes the recorded stacks.
     ///
     /// # Errors
-    /// The BPF maps cannot be read.
+    /// Fails if the BPF maps cannot be read.
     pub fn finish(mut self) -> Result<StackProfile, SourceError> {
         self.poll()?;
         self.spaces.update(self.recorder.spaces()?, &self.root);

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-/// Larger files are not read completely.
+/// Bytes read at most; larger files are truncated.
 const MAX_SIZE: u64 = 256 << 20;
 
 #[derive(Debug, Default)]
@@ -16,8 +16,8 @@ pub(super) struct PerfMap {
 }
 
 impl PerfMap {
-    /// Reads the file of a process under the process's root, by the pid the process has in its own namespace. Empty if there is
-    /// none, or it belongs to another user, who could write anything into it.
+    /// Reads the file of a process under the process's root, by the PID in its own namespace. Empty if there is none, or if it
+    /// belongs to another user, who could write anything into it.
     pub(super) fn read(pid: u32, root: &Root) -> Self {
         Self::text(pid, root).map(|text| Self::parse(&text)).unwrap_or_default()
     }
@@ -35,7 +35,7 @@ impl PerfMap {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Lines of `START SIZE NAME`, the numbers in hexadecimal. The last one for an address wins.
+    /// Parses lines of `START SIZE NAME`, the numbers in hexadecimal. The last line for an address wins.
     fn parse(text: &str) -> Self {
         let functions = text.lines().filter_map(|line| {
             let (start, rest) = line.split_once(' ')?;

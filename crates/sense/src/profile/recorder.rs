@@ -1,5 +1,5 @@
-//! Stacks counted in the kernel: addresses and weights by address space (bpf/profile.bpf.c, bpf/offcpu.bpf.c). The clock that samples
-//! each CPU is the software clock (perf_event_open(2)), which every machine has.
+//! Stacks counted in the kernel: addresses and weights by address space (bpf/profile.bpf.c, bpf/offcpu.bpf.c). Each CPU is
+//! sampled by the software clock (perf_event_open(2)), which every machine has.
 
 use super::ProfileOptions;
 use crate::bpf::{Object, c_string, c_struct, include_object};
@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use std::io;
 use whyslow_model::profile::ProfileKind;
 
-/// As in bpf/stacks.h.
+/// Constants of bpf/stacks.h.
 const KERNEL_DEPTH: usize = 64;
 pub(super) const USER_DEPTH: usize = 127;
-/// Parts of a stack, as in bpf/stacks.h.
+/// Parts of a stack, from bpf/stacks.h.
 const KERNEL: u32 = 1;
 const USER: u32 = 2;
 const MAX_RATE: &str = "proc/sys/kernel/perf_event_max_sample_rate";
@@ -90,10 +90,10 @@ pub(super) struct RawStack {
     pub(super) user: Vec<u64>,
 }
 
-/// Dropping it stops the recording.
+/// Records stacks until it is dropped.
 pub(super) struct StackRecorder {
     object: Object,
-    /// CPUs sampled; `None` if waits are recorded.
+    /// Number of CPUs sampled; `None` if waits are recorded.
     pub(super) cpus: Option<u32>,
 }
 
@@ -112,12 +112,12 @@ impl StackRecorder {
         Ok(Self { object, cpus })
     }
 
-    /// The address space each process was last seen in.
+    /// Returns the address space in which each process was last seen.
     pub(super) fn spaces(&self) -> Result<Vec<AddressSpaceId>, SourceError> {
         spaces(&self.object)
     }
 
-    /// Stops the recording and returns what was counted.
+    /// Stops the recording and returns the counts.
     pub(super) fn finish(mut self) -> Result<(Vec<RawStack>, Counted), SourceError> {
         self.object.set_element("filter", 0, RecordingFilter { parts: 0, tgid: 0 })?;
         let mut unfinished = self.unfinished_waits()?;
@@ -128,7 +128,7 @@ impl StackRecorder {
         Ok((stacks.iter().map(|(_, record)| RawStack::from(record)).collect(), self.object.element("totals", 0)?))
     }
 
-    /// Nanoseconds so far of waits that have not ended, by stack.
+    /// Returns the nanoseconds so far of unfinished waits, by stack.
     fn unfinished_waits(&self) -> Result<HashMap<u64, u64>, SourceError> {
         let mut sums: HashMap<u64, u64> = HashMap::new();
         if self.cpus.is_some() {
@@ -143,7 +143,7 @@ impl StackRecorder {
     }
 }
 
-/// The address space each process was last seen in: of two, the later one is that after an `execve`.
+/// Returns the address space in which each process was last seen; after an `execve` that is the newer one.
 pub(super) fn spaces(object: &Object) -> Result<Vec<AddressSpaceId>, SourceError> {
     let mut seen: Vec<(AddressSpaceId, u64)> = object.entries("address_spaces")?;
     seen.sort_by_key(|&(space, since)| (space.tgid, Reverse(since)));
@@ -164,7 +164,7 @@ impl From<&StackRecord> for RawStack {
     }
 }
 
-/// Runs an object's program so many times a second on each online CPU, until the object is dropped.
+/// Runs an object's program at a fixed rate on each online CPU, until the object is dropped.
 pub(super) struct Clock {
     /// One for each CPU.
     links: Vec<PerfEventLinkId>,
@@ -210,7 +210,8 @@ fn attach_to_cpu(program: &mut PerfEvent, cpu: u32, hz: u32) -> Result<PerfEvent
     program.attach(clock, scope, SamplePolicy::Frequency(hz.into()), false)
 }
 
-/// Why there is no clock, with the settings in Documentation/admin-guide/sysctl/kernel.rst that control it.
+/// Returns the reason why the clock could not be created, with the settings in Documentation/admin-guide/sysctl/kernel.rst that
+/// control it.
 fn refused(error: &ProgramError, hz: u32, root: &Root) -> SourceError {
     let system = match error {
         ProgramError::SyscallError(e) => e.io_error.raw_os_error(),

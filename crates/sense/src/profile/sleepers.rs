@@ -1,4 +1,4 @@
-//! Threads that wait all the time, hung ones among them, which cause no context switch to record. They are read from
+//! Threads that wait the whole time, including hung ones. They cause no context switch to record, so they are read from
 //! /proc/PID/task/TID (proc_pid_status(5), proc_pid_stack(5)).
 
 use crate::root::Root;
@@ -10,7 +10,7 @@ struct ThreadState {
     waits: bool,
 }
 
-/// The threads of a process that wait as the profile begins.
+/// The threads of a process that are waiting when the profile begins.
 #[derive(Debug)]
 pub(super) struct SleepingThreads {
     pid: u32,
@@ -24,7 +24,7 @@ impl SleepingThreads {
         Self { pid, threads: threads.collect() }
     }
 
-    /// For each thread that has waited ever since, the kernel functions it is in, innermost first; empty if we may not read them.
+    /// Returns the kernel functions of each thread that has waited ever since, innermost first; empty if they may not be read.
     pub(super) fn still_asleep(&self, root: &Root) -> Vec<Vec<String>> {
         let unmoved = self.threads.iter().filter(|before| thread(self.pid, before.tid, root).as_ref() == Some(before));
         unmoved.map(|thread| functions(self.pid, thread.tid, root)).collect()
@@ -40,13 +40,13 @@ fn thread(pid: u32, tid: u32, root: &Root) -> Option<ThreadState> {
     Some(ThreadState { tid, switches, waits })
 }
 
-/// The kernel functions a thread is in, innermost first; empty if we may not read them.
+/// Returns the kernel functions of a thread, innermost first; empty if they may not be read.
 pub(super) fn functions(pid: u32, tid: u32, root: &Root) -> Vec<String> {
     let stack = root.maybe(&format!("proc/{pid}/task/{tid}/stack")).unwrap_or_default();
     stack.lines().filter_map(function).map(str::to_owned).collect()
 }
 
-/// `[<0>] do_nanosleep+0x67/0x1a0`
+/// Parses `[<0>] do_nanosleep+0x67/0x1a0`.
 fn function(line: &str) -> Option<&str> {
     line.split_once("] ")?.1.split(['+', ' ']).next().filter(|name| !name.is_empty())
 }

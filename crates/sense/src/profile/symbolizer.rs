@@ -1,4 +1,4 @@
-//! Turns addresses into frames. Each address of a file is looked up once, for all processes and stacks.
+//! Converts addresses to frames. Each address of a file is looked up once, for all processes and stacks.
 
 use super::address_space::{AddressSpaces, MappedFiles, Mapping};
 use super::elf_symbols::{self, Function};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use whyslow_model::profile::{self, Frame};
 
-/// For reading the symbols of all files. Functions not symbolized by then show the file only.
+/// Time limit for reading the symbols of all files. Functions without symbols by then show only the file.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Symbolizer<'a> {
@@ -80,7 +80,7 @@ impl<'a> Symbolizer<'a> {
         self.spaces.spaces.contains_key(&space)
     }
 
-    /// The functions at a user address, outermost first; `None` if nothing executable is mapped there.
+    /// Returns the functions at a user address, outermost first; `None` if nothing executable is mapped there.
     pub(super) fn user(&self, space: AddressSpaceId, address: u64) -> Option<Vec<Frame>> {
         let mapping = self.mapping(space, address)?;
         let module = Some(mapping.path.clone()).filter(|path| !path.is_empty());
@@ -100,8 +100,8 @@ impl<'a> Symbolizer<'a> {
     }
 }
 
-/// The instructions of a stack, innermost first. All but the first are return addresses, which may already belong to the next line
-/// or function; the call is before them.
+/// Iterates over the instructions of a stack, innermost first. All but the first are return addresses, which may already belong
+/// to the next line or function; the call is before them.
 pub(super) fn instructions(stack: &[u64]) -> impl DoubleEndedIterator<Item = u64> {
     stack.iter().enumerate().map(|(place, &address)| if place == 0 { address } else { address.saturating_sub(1) })
 }

@@ -9,7 +9,7 @@ use whyslow_model::profile::ProfiledProcess;
 /// PROC_PID_INIT_INO, include/linux/proc_ns.h.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// A process, whose number may be reused.
+/// A process whose PID may be reused.
 #[derive(Debug)]
 pub(super) struct Target {
     process: ProfiledProcess,
@@ -34,7 +34,7 @@ impl Target {
         Ok(Self { process: ProfiledProcess { pid, name }, stat })
     }
 
-    /// True also for a zombie.
+    /// Whether the process still exists; true also for a zombie.
     pub(super) fn exists(&self) -> bool {
         self.stat.read_at(&mut [0], 0).is_ok()
     }
@@ -44,7 +44,7 @@ impl Target {
     }
 }
 
-/// BPF programs know processes by their numbers in the first pid namespace only. Fails if we are in another one.
+/// Fails if the observer is not in the initial pid namespace: BPF programs know processes only by their PIDs there.
 pub(crate) fn require_own_numbers(root: &Root) -> Result<(), SourceError> {
     match root.link("proc/self/ns/pid") {
         Some(namespace) if namespace != FIRST_NAMESPACE => Err(SourceError::NotPermitted {

@@ -1,4 +1,4 @@
-//! Which processes may not run on all CPUs, because of a CPU set of their control group or of sched_setaffinity(2)
+//! Processes that may not run on all CPUs, because of a CPU set of their control group or of sched_setaffinity(2)
 //! (proc_pid_status(5): Cpus_allowed_list).
 
 use super::stat::Stat;
@@ -20,7 +20,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let pids = root.list("proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     out.task.affinity.extend(pids.filter_map(|pid| {
         let status = root.maybe(&format!("proc/{pid}/status"))?;
-        // Threads of the kernel have no memory of their own. Many are bound to a CPU, where they have their work.
+        // Kernel threads have no memory of their own. Many are bound to the CPU that they serve.
         status_field(&status, "VmSize")?;
         let list = status_field(&status, "Cpus_allowed_list")?;
         let allowed = cpu_list::parse(list)?;

@@ -1,4 +1,4 @@
-//! On the live machine, the BPF programs, both the one that walks the tasks and the iterator, agree with the files under /proc
+//! Tests on the live machine: both BPF programs, the one that walks the tasks and the iterator, agree with the files under /proc
 //! field by field.
 
 use super::iterator::TaskIterator;
@@ -31,14 +31,14 @@ fn rows<F: Family<Key = TaskKey>>(rows: &[F]) -> BTreeMap<TaskKey, &F> {
     rows.iter().map(|row| (*row.key(), row)).collect()
 }
 
-/// The program that walks the tasks, in one run and in many, and the iterator.
+/// Returns the program that walks the tasks, in one run and in many, and the iterator.
 fn readers() -> [TaskIterator; 3] {
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     iterator.records.disable_walks();
     [walking(None), walking(Some(7)), iterator]
 }
 
-/// The program that walks the tasks, if the kernel supports it.
+/// Returns the program that walks the tasks, if the kernel supports it.
 fn walking(span: Option<u32>) -> TaskIterator {
     let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
     let name = b"bpf_iter_num_new\0";
@@ -52,7 +52,7 @@ fn walking(span: Option<u32>) -> TaskIterator {
     iterator
 }
 
-/// Both readings, one right after the other.
+/// Reads with BPF and from the files, one right after the other.
 fn both(iterator: &mut TaskIterator) -> (Snapshot, Snapshot) {
     let iterated = iterated(iterator);
     let mut read = Snapshot::default();
@@ -77,8 +77,8 @@ fn differences<F: Family<Key = TaskKey>>(a: &F, b: &F) -> Vec<String> {
         .collect()
 }
 
-/// The files count CPU time in whole ticks. The kernel keeps the parts of resident memory per CPU, up to a batch
-/// (lib/percpu_counter.c), and only the files add these remainders up.
+/// Whether two values agree. The files count CPU time in whole ticks. The kernel keeps parts of the resident memory in per-CPU
+/// counters, up to a batch (lib/percpu_counter.c), and only the files include these remainders.
 fn agree(metric: &Metric, a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Counter(a), Value::Counter(b)) if metric.unit == Unit::Nanoseconds => {
@@ -114,7 +114,7 @@ fn a_stopped_process_reads_the_same_both_ways() {
         assert_eq!(a.mappings.get(), Some(mappings as f64));
         assert!(a.page_tables.get().unwrap() > 0.0, "{a:?}");
         assert!(a.cgroup.get().is_some() && a.open_files.get().unwrap() >= 3.0, "{a:?}");
-        // The kernel rounds `sleep`'s few pages to zero; a test program has more than its per-CPU counters hold back.
+        // The kernel rounds `sleep`'s few pages to zero; a test program has more than its per-CPU counters can hide.
         let own = iterated.task.process.iter().find(|p| p.task.pid == std::process::id()).unwrap();
         assert!(own.rss.get().unwrap() > 0.0, "{own:?}");
     }
@@ -129,20 +129,20 @@ fn every_process_and_thread_is_found_both_ways() {
     for mut iterator in readers() {
         let (before, read) = both(&mut iterator);
         let after = iterated(&mut iterator);
-        // Counters change meanwhile; these properties rarely do.
+        // Counters change between the readings; these properties rarely do.
         let fixed = |p: &Process| {
             let names = (p.cgroup.get().map(str::to_owned), p.policy.get().map(str::to_owned));
             let limits = (p.open_files_limit, p.open_files_hard_limit, p.processes_limit);
             (names, p.parent, p.nice, p.user_id, p.kernel_thread, limits)
         };
         let [before, read, after] = [&before, &read, &after].map(|s| (rows(&s.task.process), rows(&s.task.thread)));
-        // A process that is ending has no address space any more, and its files are gone or empty one by one. One that has ended
-        // is still reported once.
+        // A process that is exiting no longer has an address space, and its files disappear or become empty one by one. A process
+        // that has exited is still reported once.
         let is_alive = |p: &Process| {
             let has_memory = p.virtual_size.get() != Some(0.0) || p.kernel_thread.get() == Some(1.0);
             has_memory && !matches!(p.state.get(), Some("X" | "Z"))
         };
-        // What begins, ends or becomes another program between the readings differs.
+        // Processes that start, exit or call exec(2) between the readings differ.
         let lasts =
             |key: &TaskKey, row: &Process| after.0.get(key).is_some_and(|p| is_alive(p) && fixed(p) == fixed(row));
         let lasting: Vec<_> = before.0.iter().filter(|(key, row)| is_alive(row) && lasts(key, row)).collect();
@@ -181,7 +181,7 @@ fn a_parked_thread_reads_the_same_both_ways() {
     }
 }
 
-/// More threads than a walk has room for are read by the iterator, completely.
+/// If a walk has no room for all threads, the iterator reads them, completely.
 #[test]
 fn all_threads_are_read_even_if_a_walk_has_no_room_for_them() {
     if !has_bpf() {

@@ -1,4 +1,4 @@
-//! The names of the cgroups of processes, read once for all processes with the same set of them.
+//! The cgroup names of processes, read once for all processes that share a set of cgroups.
 
 use super::pid_files;
 use super::proc_dir::ProcDir;
@@ -6,22 +6,23 @@ use super::stat::Stat;
 use std::collections::HashMap;
 use whyslow_model::value::State;
 
-/// By set, as BPF identifies it.
+/// Names by set; BPF identifies the sets.
 #[derive(Default)]
 pub(super) struct CgroupSets(HashMap<[u64; 2], SetNames>);
 
 struct SetNames {
-    /// As from [`pid_files::cgroups`].
+    /// Names in the format of [`pid_files::cgroups`].
     names: State,
     /// The sample in which they were read.
     sample: u64,
-    /// Two samples read the same. One alone may have read those of another set, which the process joined after BPF had seen it.
+    /// True if two samples read the same names. A single read may belong to another set that the process joined after BPF had
+    /// seen it.
     is_sure: bool,
 }
 
 impl CgroupSets {
-    /// The names of a set. They are read from the process that `dir` has entered, which is in it, unless it is ending: then the files
-    /// show it in the root of each hierarchy of version 1 (kernel/cgroup/cgroup.c, proc_cgroup_show).
+    /// Returns the names of a set. They are read from the process that `dir` has entered, which is in the set, unless it is
+    /// exiting: then the files show it in the root of each version 1 hierarchy (kernel/cgroup/cgroup.c, proc_cgroup_show).
     pub(super) fn names(&mut self, set: [u64; 2], sample: u64, dir: &mut ProcDir) -> State {
         let known = self.0.get(&set);
         if let Some(known) = known.filter(|known| known.is_sure || known.sample == sample) {
@@ -46,11 +47,11 @@ mod tests {
     use super::*;
     use crate::testing::CapturedTree;
 
-    /// Flags of a process that runs, and of one that is ending (PF_EXITING).
+    /// Flags of a running process, and of one that is exiting (PF_EXITING).
     const RUNS: u32 = 0x40_0100;
     const ENDS: u32 = 0x40_0104;
 
-    /// Processes, their cgroups and flags.
+    /// Creates a tree of processes with their cgroups and flags.
     fn tree(processes: &[(u32, &str, u32)]) -> CapturedTree {
         let tree = CapturedTree::of(&[]);
         for (pid, group, flags) in processes {

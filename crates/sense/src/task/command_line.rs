@@ -1,4 +1,4 @@
-//! The command line of one process (proc_pid_cmdline(5)), for one that is named: never for all of them.
+//! The command line of one process (proc_pid_cmdline(5)), read for a process that a finding names, never for all of them.
 
 use super::stat::Stat;
 use crate::root::Root;
@@ -7,11 +7,11 @@ use std::io::Read;
 use whyslow_model::key::TaskKey;
 use whyslow_model::mask;
 
-/// No more of a command line is read: it can be megabytes.
+/// Maximum number of bytes read: a command line can be megabytes.
 const LONGEST: u64 = 4096;
 
-/// The command line of a process, secrets masked; `None` where the process has ended, has none, or may not be looked at.
-/// The kernel gives numbers of ended processes to new ones, which the start time tells apart.
+/// Reads the command line of a process and masks secrets. Returns `None` if the process has ended, has no command line, or may
+/// not be inspected. The kernel reuses PIDs; the start time distinguishes such processes.
 pub fn command_line(root: &Root, process: &TaskKey) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(root.at(format!("proc/{}/cmdline", process.pid))).ok()?;

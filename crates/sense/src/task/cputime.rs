@@ -5,7 +5,7 @@
 
 use super::record::CpuTime;
 
-/// User and system time in nanoseconds. `user` and `system` are the values last returned.
+/// Returns user and system time in nanoseconds. `user` and `system` are the values last returned.
 pub(super) fn adjusted(cpu: &CpuTime, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     let shown_user = cpu.shown_user.max(user.unwrap_or(0));
     let shown_system = cpu.shown_system.max(system.unwrap_or(0));
@@ -20,7 +20,7 @@ pub(super) fn adjusted(cpu: &CpuTime, user: Option<u64>, system: Option<u64>) ->
     (user, system)
 }
 
-/// The system time, as a share of the measured time.
+/// Returns the system time, as a share of the measured time.
 fn split(cpu: &CpuTime) -> u64 {
     let sampled = u128::from(cpu.user) + u128::from(cpu.system);
     match (cpu.user, cpu.system) {

@@ -1,4 +1,4 @@
-//! What the file descriptors of one process point to (proc_pid_fd(5)), for one that is looked at: never for all of them.
+//! Targets of the file descriptors of one process (proc_pid_fd(5)), read for a process under inspection, never for all of them.
 
 use super::stat::Stat;
 use crate::root::Root;
@@ -7,27 +7,27 @@ use std::collections::BTreeMap;
 use std::fs;
 use whyslow_model::key::TaskKey;
 
-/// No more descriptors are read: a process can have a million.
+/// Maximum number of descriptors read: a process can have a million.
 const MOST: usize = 10_000;
 
-/// What the descriptors of a process point to, and how many point to each, those with most first. The numbers of sockets and pipes
-/// say nothing, so that these are counted together.
+/// Counts the descriptors of a process by target, the most frequent first. The numbers of sockets and pipes carry no information,
+/// so all sockets are counted together, and so are all pipes.
 ///
 /// # Errors
-/// It has ended, or may not be looked at.
+/// Fails if the process has ended or may not be inspected.
 pub fn descriptors(root: &Root, process: &TaskKey) -> Result<Vec<(String, usize)>, SourceError> {
     let path = format!("proc/{}/fd", process.pid);
     let failed = |e: &std::io::Error| SourceError::from_io(&path, e);
     let entries = fs::read_dir(root.at(&path)).map_err(|e| failed(&e))?;
     let mut targets: BTreeMap<String, usize> = BTreeMap::new();
     for entry in entries.flatten().take(MOST) {
-        // It may have been closed.
+        // The descriptor may have been closed.
         let Ok(target) = fs::read_link(entry.path()) else { continue };
         let target = target.to_string_lossy();
         let kind = ["socket", "pipe"].into_iter().find(|kind| target.starts_with(&format!("{kind}:[")));
         *targets.entry(kind.map_or_else(|| target.to_string(), str::to_owned)).or_default() += 1;
     }
-    // The kernel gives numbers of ended processes to new ones, which the start time tells apart.
+    // The kernel reuses PIDs; the start time distinguishes such processes.
     let stat = fs::read(root.at(format!("proc/{}/stat", process.pid))).map_err(|e| failed(&e))?;
     if Stat::parse(&stat).is_none_or(|(stat, _)| stat.start != process.start) {
         return Err(SourceError::Absent("the process has ended".into()));

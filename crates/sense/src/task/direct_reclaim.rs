@@ -1,4 +1,4 @@
-//! Time in which programs reclaim or compact memory themselves before they get some: crates/sense/bpf/reclaim.bpf.c.
+//! Time in which processes reclaim or compact memory themselves during an allocation: crates/sense/bpf/reclaim.bpf.c.
 
 use crate::bpf::{Object, c_struct, include_object};
 use crate::os::ns_to_ticks;
@@ -14,7 +14,7 @@ use whyslow_model::snapshot::Snapshot;
 pub(super) const INFO: SourceInfo =
     SourceInfo::new("bpf/reclaim", "how long programs reclaim or compact memory before they get some").on_demand();
 
-/// The kinds of work whose latencies are kept apart, by their numbers in reclaim.bpf.c.
+/// Kinds of work that have separate latencies, by their numbers in reclaim.bpf.c.
 const RECLAIM: u32 = 0;
 const COMPACTION: u32 = 3;
 
@@ -95,7 +95,7 @@ mod tests {
         let of_group = rows.iter().filter(|row| row.group_reclaims.get() > Some(0));
         let most = of_group.max_by_key(|row| row.group_reclaim.get()).unwrap();
         assert!(most.group_reclaim.get() > Some(1000), "{most:?}");
-        // It did nothing else for its memory.
+        // The process did no other work for its memory.
         assert_eq!((most.reclaims.get(), most.compactions.get()), (Some(0), Some(0)), "{most:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Processes that end, on the live machine.
+//! Tests with processes that exit, on the live machine.
 
 use super::iterator::TaskIterator;
 use crate::root::Root;
@@ -13,13 +13,14 @@ fn read(iterator: &mut TaskIterator) -> Snapshot {
     out
 }
 
-/// Rows of this name over three samples: a process that has just ended may be reported a sample later; none is reported twice.
+/// Returns rows of this name over three samples: a process that has just ended may be reported a sample later; none is reported
+/// twice.
 fn ended_rows(iterator: &mut TaskIterator, name: &str) -> Vec<ExitedChildren> {
     let rows = (0..3).flat_map(|_| read(iterator).task.exited_children.clone());
     rows.filter(|b| b.offspring.name.starts_with(name)).collect()
 }
 
-/// CPU time in nanoseconds.
+/// Sums the CPU time in nanoseconds.
 fn used(rows: &[ExitedChildren]) -> f64 {
     rows.iter().map(|b| b.user.get().unwrap() + b.system.get().unwrap()).sum()
 }
@@ -31,7 +32,7 @@ fn processes_that_no_sample_saw_are_counted_by_their_surviving_ancestor() {
     }
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     assert_eq!(read(&mut iterator).task.exited_children.len(), 0, "nothing is recorded before the first sample");
-    // A name of its own: other tests have children too.
+    // A unique name: other tests have children too.
     let folder = whyslow_testing::folder();
     let program = folder.path().join("wsl-exited");
     std::os::unix::fs::symlink("/bin/true", &program).unwrap();
@@ -43,7 +44,7 @@ fn processes_that_no_sample_saw_are_counted_by_their_surviving_ancestor() {
     assert!(used(&rows) > 40.0 * 200_000.0, "a process costs more than 200 us: {rows:?}");
 }
 
-/// The kernel shows it in the root of its hierarchies, but those that share its set of cgroups are still in their own.
+/// The kernel shows a zombie in the root of its hierarchies, but processes that share its set of cgroups are still in their own.
 #[test]
 fn the_groups_of_a_zombie_are_not_those_of_others() {
     if !has_bpf() {
@@ -90,7 +91,7 @@ fn threads_that_end_with_their_process_are_counted() {
     }
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     read(&mut iterator);
-    // Four threads that each use 50 ms and still exist when the process ends.
+    // Four threads that use 50 ms each and still exist when the process ends.
     let script = "import threading, time, os\n\
         def spin():\n  while time.thread_time() < .05: pass\n  time.sleep(60)\n\
         ts = [threading.Thread(target=spin, daemon=True) for _ in range(4)]\n\
@@ -111,17 +112,17 @@ fn freeing_memory_is_counted_for_the_process_that_ended() {
     read(&mut iterator);
     let script = "import sys; print(sys.executable)";
     let python = Command::new("python3").args(["-c", script]).output().unwrap();
-    // A name of its own: other tests have children too.
+    // A unique name: other tests have children too.
     let folder = whyslow_testing::folder();
     let program = folder.path().join("wsl-memory");
     std::os::unix::fs::symlink(String::from_utf8(python.stdout).unwrap().trim(), &program).unwrap();
     let all = used_by(Command::new(&program).args(["-c", "x = bytearray(300 << 20)"]).spawn().unwrap());
     let reported = used(&ended_rows(&mut iterator, "wsl-memory"));
-    // Off by a tick at most.
+    // Off by at most one tick.
     assert!((reported - all).abs() < 0.02 * all + 4e6, "{reported} of {all} ns");
 }
 
-/// The CPU time of a child in nanoseconds, from wait4(2).
+/// Returns the CPU time of a child in nanoseconds, from wait4(2).
 fn used_by(child: Child) -> f64 {
     // SAFETY: all-zero bytes make an rusage, which the call is given to fill; the child is ours and not waited for.
     let usage = unsafe {
@@ -133,7 +134,7 @@ fn used_by(child: Child) -> f64 {
     ns(usage.ru_utime) + ns(usage.ru_stime)
 }
 
-/// User time in /proc/PID/stat.
+/// Returns the user time in /proc/PID/stat.
 fn cpu_ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(11).unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! Processes that ended since the last sample, and what they used (tracepoints `sched_process_exit`, `signal_generate` and
+//! Processes that ended since the last sample, and their resource usage (tracepoints `sched_process_exit`, `signal_generate` and
 //! `sched_process_free`).
 
 use super::cputime;
@@ -14,10 +14,11 @@ use whyslow_model::key::{Offspring, TaskKey};
 use whyslow_model::value::Gauge;
 
 pub(super) struct Exits {
-    /// `None` until recording starts: mapped, it is four megabytes, and while programs are loaded the BTF is in memory too.
+    /// `None` until recording starts: mapped, the ring takes four megabytes, and while programs are loaded the BTF is in memory
+    /// too.
     ring: Option<RingBuf<MapData>>,
-    /// Ended processes, by number in the first pid namespace and start, until their task_struct is freed or for one sample: their
-    /// parent may not wait for them.
+    /// Ended processes, by PID in the initial pid namespace and start time. They stay until their task_struct is freed, or for
+    /// one sample, because their parent may not wait for them.
     pending: BTreeMap<(u64, u64), ExitRecord>,
     lost_before: u64,
     /// Keeps the programs attached.
@@ -30,7 +31,7 @@ impl Exits {
         Ok(Self { ring: None, pending: BTreeMap::new(), lost_before: 0, object })
     }
 
-    /// Starts recording. `level` is the depth of our own pid namespace.
+    /// Starts recording. `level` is the depth of the observer's pid namespace.
     pub(super) fn begin(&mut self, level: u64) -> Result<(), SourceError> {
         self.object.set_element("level", 0, u32::try_from(level).unwrap_or(0))?;
         let ring = RingBuf::try_from(self.object.take_map("exits")?).map_err(|e| self.object.failed(&e))?;
@@ -40,14 +41,14 @@ impl Exits {
         self.lost().map(drop)
     }
 
-    /// The processes that have ended. The later of two records of a process wins. Those that were seen alive do not wait until their
-    /// task_struct is freed: the last tick is a small part of what they used.
+    /// Returns the processes that have ended. If there are two records of a process, the later one wins. Processes that a sample
+    /// saw alive are returned before their task_struct is freed: the last tick is a small part of their usage.
     pub(super) fn take(&mut self, seen_alive: impl Fn(&ExitRecord) -> bool) -> Vec<ExitRecord> {
         let Some(ring) = &mut self.ring else { return Vec::new() };
         let mut late = std::mem::take(&mut self.pending);
         let mut ended = Vec::new();
         while let Some(item) = ring.next() {
-            // The longer record comes first.
+            // The longer record arrives first.
             if let Some(exit) = from_bytes::<ExitRecord>(&item) {
                 let key = (exit.global_pid, exit.start);
                 late.remove(&key);
@@ -62,31 +63,31 @@ impl Exits {
         }
         ended.extend(late.into_values());
         ended.extend(self.pending.extract_if(.., |_, exit| seen_alive(exit)).map(|(_, exit)| exit));
-        // A process outside of our pid namespace has the number 0.
+        // A process outside of the observer's pid namespace has PID 0.
         ended.retain(|exit| exit.pid != 0);
         ended
     }
 
-    /// The parents of processes that have ended but are not reported yet.
+    /// Iterates over processes that have ended but are not reported yet, each with its parent.
     pub(super) fn pending_parents(&self) -> impl Iterator<Item = (TaskKey, TaskKey)> {
         self.pending.values().map(|exit| (exit.key(), exit.parent_key()))
     }
 
-    /// How many records were lost since the last call.
+    /// Returns the number of records lost since the last call.
     pub(super) fn lost(&mut self) -> Result<u64, SourceError> {
         let now = self.object.element::<u64>("lost", 0)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
     }
 }
 
-/// The last row of a process that was seen alive.
+/// Builds the last row of a process that a sample saw alive.
 pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     let mut last = before.clone();
     let row = &mut *last;
     put_used(row, &exit.used);
     row.children_user = exit.children_user.into();
     row.children_system = exit.children_system.into();
-    // Complete only for a process with one thread.
+    // Complete only for a single-threaded process.
     if row.threads.get() == Some(1.0) {
         row.run_delay = exit.run_delay.max(row.run_delay.get().unwrap_or(0)).into();
     }
@@ -95,8 +96,8 @@ pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     last
 }
 
-/// Rows for processes that no sample saw, by the nearest ancestor that has not ended; `pending` are the parents of others that
-/// have.
+/// Builds rows for processes that no sample saw, by the nearest ancestor that still runs; `pending` are the parents of other
+/// ended processes.
 pub(super) fn exited_children(
     unseen: &[ExitRecord],
     pending: impl Iterator<Item = (TaskKey, TaskKey)>,
@@ -124,9 +125,9 @@ pub(super) fn exited_children(
     rows.into_values().collect()
 }
 
-/// The first ancestor that has not ended.
+/// Returns the nearest ancestor that still runs.
 fn survivor(mut parent: TaskKey, parents: &HashMap<TaskKey, TaskKey>) -> TaskKey {
-    // Ancestors are older than their children, so there is no cycle; the bound is for malformed records.
+    // Ancestors are older than their children, so there is no cycle. The bound guards against malformed records.
     for _ in 0..parents.len() {
         match parents.get(&parent) {
             Some(next) => parent = *next,

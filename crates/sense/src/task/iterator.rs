@@ -1,9 +1,10 @@
 //! All processes and threads from a BPF iterator (Documentation/bpf/bpf_iterators.rst): one read replaces four files per thread
 //! under /proc, at a fiftieth of the cost.
 //!
-//! The values are those of /proc, summed over threads as the kernel does (fs/proc/array.c, kernel/sched/cputime.c). Files are read
-//! only for what is in no structure: where a blocked task sleeps, which system call a thread waits in, and the names of cgroups and
-//! kernel workers. Memory lacks the per-CPU remainders: it is off by at most max(32, 2 x CPUs) pages per CPU.
+//! The values are those of /proc, summed over threads as the kernel does (fs/proc/array.c, kernel/sched/cputime.c). Files are
+//! read only for values that no structure contains: the kernel function in which a blocked task sleeps, the system call in which
+//! a thread waits, and the names of cgroups and kernel workers. Memory lacks the per-CPU remainders: it is off by at most max(32,
+//! 2 x CPUs) pages per CPU.
 
 use super::cgroup_sets::CgroupSets;
 use super::cputime;
@@ -25,8 +26,8 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Gauge, State};
 
-/// One sample in ten reads names again: a kernel worker is named after what it works on, and a set of cgroups is identified by its
-/// address, which can be reused.
+/// One sample in ten reads names again: a kernel worker is named after its current work, and a set of cgroups is identified by
+/// its address, which can be reused.
 const NAMES_EVERY: u64 = 10;
 
 pub(super) struct TaskIterator {
@@ -34,26 +35,26 @@ pub(super) struct TaskIterator {
     /// Reused for its capacity.
     spans: Vec<RecordSpan>,
     samples: u64,
-    /// Sorted by pid, the order in which they are read, for locality.
+    /// Sorted by PID, the order in which they are read, for locality.
     tracked: Vec<TrackedProcess>,
     groups: CgroupSets,
-    /// From the first sample on.
+    /// Recorded from the first sample on.
     exits: Result<Exits, SourceError>,
 }
 
 /// A process as of the last sample.
 struct TrackedProcess {
-    /// As in the row, which is elsewhere in memory: most processes need no more than this.
+    /// Copy of the row's PID. The row is elsewhere in memory, and most processes need only the PID.
     pid: u32,
     row: Process,
     thread_stats: ProcessThreads,
     /// The last sample it was seen in.
     seen: u64,
-    /// The sample in which its name was read, and how long it had run by then.
+    /// The sample in which its name was read, and its run time at that moment.
     named: Option<(u64, u64)>,
 }
 
-/// What all processes of one sample share.
+/// State shared by all processes of one sample.
 struct IteratorSample<'s> {
     number: u64,
     dir: ProcDir,
@@ -62,7 +63,7 @@ struct IteratorSample<'s> {
     processes: &'s mut Vec<Process>,
     /// Processes that no earlier sample saw.
     new: Vec<TrackedProcess>,
-    /// Depth of our own pid namespace.
+    /// Depth of the observer's pid namespace.
     level: u64,
 }
 
@@ -73,9 +74,9 @@ impl IteratorSample<'_> {
         self.new.clear();
     }
 
-    /// Adds the records of some processes.
+    /// Adds the records of several processes.
     fn take(&mut self, bytes: &[u8], spans: &mut Vec<RecordSpan>, tracked: &mut [TrackedProcess]) {
-        // Sorts spans instead of records, which are large.
+        // Sorts spans instead of records, because records are large.
         spans.clear();
         spans.extend(record_spans(bytes));
         spans.sort_unstable();
@@ -96,7 +97,8 @@ impl IteratorSample<'_> {
             }
             family.clear();
             family.extend(spans.iter().filter_map(|span| span.read(bytes)));
-            // The main thread stays, as a zombie, until the last thread has ended; without it the process is gone.
+            // The main thread stays, as a zombie, until the last thread has ended. If it is missing, the process no longer
+            // exists.
             let Some((main, process)) = family.iter().find_map(|(thread, p)| Some((thread, p.as_ref()?))) else {
                 continue;
             };
@@ -179,7 +181,7 @@ impl TaskIterator {
         out.task.exited_children = exits::exited_children(&unseen, exits.pending_parents());
     }
 
-    /// Starts recording ends of processes after the first sample. Fails if that is not possible, or if some were lost.
+    /// Starts recording process exits after the first sample. Fails if that is not possible, or if records were lost.
     fn watch_exits(&mut self, level: u64) -> Result<(), SourceError> {
         let exits = self.exits.as_mut().map_err(|miss| miss.clone())?;
         if self.samples == 1
@@ -195,7 +197,7 @@ impl TaskIterator {
     }
 }
 
-/// The rows of records as BPF writes them.
+/// Builds rows from records in BPF's format.
 #[cfg(test)]
 pub(crate) fn read_records(bytes: &[u8]) -> Snapshot {
     let (mut out, mut groups) = (Snapshot::default(), CgroupSets::default());
@@ -213,7 +215,7 @@ pub(crate) fn read_records(bytes: &[u8]) -> Snapshot {
     out
 }
 
-/// The threads of a process, the main one with the record of the process.
+/// The threads of a process; the main thread also has the record of the process.
 type ThreadRecords = [(ThreadRecord, Option<ProcessRecord>)];
 
 impl TrackedProcess {
@@ -221,7 +223,7 @@ impl TrackedProcess {
         Self { pid: key.pid, row: Process::new(key), thread_stats: ProcessThreads::default(), seen: 0, named: None }
     }
 
-    /// Starts over if another process has the number now.
+    /// Returns this process, or starts over if its PID now belongs to another one.
     fn or_new(&mut self, key: TaskKey) -> &mut Self {
         if self.row.task != key {
             *self = Self::new(key);
@@ -284,21 +286,22 @@ impl TrackedProcess {
             row.open_files_hard_limit = known(process.open_files_hard_limit).into();
             row.processes_limit = known(process.processes_limit).into();
             if main.state() != "Z" {
-                // The program does not count a large table, whose size the directory has.
+                // The program does not count a large table; the size of the directory gives the count.
                 let files = known(process.open_files).or_else(|| dir.open_files().ok());
                 row.open_files = files.into();
             }
         }
     }
 
-    /// What all threads used, including ended ones.
+    /// Adds the usage of all threads, including ended ones.
     fn put_used(&mut self, process: &ProcessRecord, family: &ThreadRecords) {
         let used = family.iter().fold(process.ended, |sum, (thread, _)| add(sum, thread.used));
         put_used(&mut self.row, &used);
     }
 
-    /// Rows of the threads if there are several, and sums of what the kernel does not keep of ended threads. What a thread waits for
-    /// costs a file, and matters only if it can wait for other threads or for storage.
+    /// Adds rows of the threads if there are several, and sums of the counters that the kernel does not keep for ended threads.
+    /// Reading a thread's wait reason costs a file access, and is useful only if the thread can wait for other threads or for
+    /// storage.
     fn put_threads(
         &mut self,
         sample: &mut IteratorSample<'_>,
@@ -338,7 +341,7 @@ impl TrackedProcess {
     }
 }
 
-/// The process, among those sorted by pid, that has ended.
+/// Finds the process of an exit record among those sorted by PID.
 fn find_ended<'k>(tracked: &'k [TrackedProcess], exit: &ExitRecord) -> Option<&'k TrackedProcess> {
     let at = tracked.binary_search_by_key(&exit.pid, |tracked| tracked.pid.into()).ok()?;
     Some(&tracked[at]).filter(|tracked| tracked.row.task == exit.key())
@@ -348,9 +351,9 @@ fn is_kernel_thread(thread: &ThreadRecord) -> bool {
     thread.flags & KERNEL_THREAD != 0
 }
 
-/// Kernel threads and zombies have no memory: their size is 0, and there are no parts.
+/// Sets the memory metrics. Kernel threads and zombies have no memory: their size is 0, and the parts are absent.
 fn put_memory(row: &mut ProcessRow, memory: Option<MemoryPages>) {
-    // Counted per CPU and added up later, so a part can be negative for a while.
+    // Counted per CPU and summed later, so a part can be negative for a while.
     let bytes = |pages: u64| ((pages as i64).max(0) as u64).saturating_mul(page_size());
     let part = |f: fn(&MemoryPages) -> u64| memory.as_ref().map_or(Gauge::ABSENT, |m| bytes(f(m)).into());
     row.rss_anon = part(|m| m.anon);

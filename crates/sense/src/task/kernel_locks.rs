@@ -37,7 +37,7 @@ pub(super) fn load(root: &Root) -> Result<Object, SourceError> {
 
 pub(super) fn read(object: &mut Object, _: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let waits: Vec<(LockWaiter, LockWaits)> = object.entries("lock_waits")?;
-    // Process 0 is the idle task.
+    // PID 0 is the idle task.
     for (waiter, waits) in waits.into_iter().filter(|(waiter, _)| waiter.pid != 0) {
         let pid = waiter.pid as u32;
         out.task.kernel_lock.push(KernelLock {
@@ -65,7 +65,7 @@ mod tests {
         let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
         let file = tempfile::tempfile().unwrap();
         wait_until("threads have waited for a millisecond", || {
-            // A write holds the inode's lock while it copies.
+            // A write holds the inode lock while it copies.
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {

@@ -66,9 +66,9 @@ enum TaskReader {
     Proc(ProcReader),
 }
 
-/// All processes, and all threads of those that have several: from a BPF iterator if possible, otherwise from /proc.
+/// Reads all processes, and all threads of multi-threaded ones: from a BPF iterator if possible, otherwise from /proc.
 ///
-/// Only the cost depends on which, and the few metrics that say so in the catalogue, so falling back is no blind spot.
+/// The choice affects only the cost and the few metrics marked so in the catalogue, so falling back is not a blind spot.
 fn tasks() -> Box<dyn Source> {
     let load = |root: &Root| match TaskIterator::load(root) {
         Ok(iterator) => Ok(TaskReader::Iterator(Box::new(iterator))),

@@ -1,6 +1,7 @@
-//! On which NUMA nodes large processes have their memory, and on which they run (numa(7): /proc/PID/numa_maps).
+//! The NUMA nodes that hold the memory of large processes, and those that they run on (numa(7): /proc/PID/numa_maps).
 //!
-//! To answer, the kernel walks the page tables of a process, so this is read on demand only, and seldom for those that are large.
+//! Reading the file makes the kernel walk the page tables of a process, so it is read on demand only, and rarely for large
+//! processes.
 
 use super::proc_reader::{others, remedy};
 use super::stat::Stat;
@@ -16,11 +17,11 @@ use whyslow_model::catalogue::Placement;
 use whyslow_model::key::{NodeTask, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
-/// Where less memory is, caches hold much of what is used.
+/// Minimum resident size: caches hold much of a smaller process's working set.
 const LARGE: u64 = 64 << 20;
-/// So many processes, the largest.
+/// Maximum number of processes read, the largest first.
 const PROCESSES: usize = 16;
-/// The kernel walks page tables for at most this share of the time.
+/// One part in this many of the time is the most that the kernel may spend walking page tables.
 const WALKING: u32 = 50;
 
 /// The source of family `placement`.
@@ -31,10 +32,10 @@ pub(super) struct NumaMaps {
 
 #[derive(Default)]
 struct PlacedProcess {
-    /// By node.
+    /// Bytes and nanoseconds by node.
     memory: BTreeMap<u32, u64>,
     cpu_time: BTreeMap<u32, u64>,
-    /// CPU time of each thread when it was last seen.
+    /// CPU time of each thread at the last reading.
     threads: HashMap<(u32, u64), u64>,
     next_walk: Option<Instant>,
 }
@@ -60,7 +61,7 @@ impl Source for NumaMaps {
                     self.processes.insert(task, process);
                 }
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => refused += 1,
-                // It has ended.
+                // The process has ended.
                 Err(_) => {}
             }
         }
@@ -72,7 +73,7 @@ impl Source for NumaMaps {
     }
 }
 
-/// Those with the most resident memory.
+/// Lists the processes with the most resident memory.
 fn large_processes(root: &Root) -> Vec<TaskKey> {
     let sized = |pid: u32| {
         let line = fs::read(root.at(format!("proc/{pid}/stat"))).ok()?;
@@ -100,7 +101,7 @@ impl PlacedProcess {
         Ok(())
     }
 
-    /// What each thread ran since it was last seen counts for the node it is found on.
+    /// Adds the time that each thread ran since the last reading to the node on which it is now.
     fn add_cpu_time(&mut self, root: &Root, pid: u32, nodes: &BTreeMap<u32, u32>) {
         let seen = std::mem::take(&mut self.threads);
         for tid in root.list(&format!("proc/{pid}/task")).iter().filter_map(|name| name.parse::<u32>().ok()) {
@@ -118,7 +119,7 @@ impl PlacedProcess {
     }
 
     fn rows(&self, task: TaskKey) -> Vec<Placement> {
-        // What has no memory, or no time, on a node that has the other, has none there.
+        // A node that has only memory or only CPU time gets a zero for the other.
         let amount = |of: &BTreeMap<u32, u64>, node: u32| of.get(&node).copied().unwrap_or(0);
         let nodes: BTreeSet<u32> = self.memory.keys().chain(self.cpu_time.keys()).copied().collect();
         let row = |node| Placement {
@@ -130,7 +131,7 @@ impl PlacedProcess {
     }
 }
 
-/// `7f2e40000000 default anon=512 dirty=512 N0=500 N1=12 kernelpagesize_kB=4`
+/// Parses lines such as `7f2e40000000 default anon=512 dirty=512 N0=500 N1=12 kernelpagesize_kB=4`.
 fn memory_by_node(text: &str) -> BTreeMap<u32, u64> {
     let mut nodes: BTreeMap<u32, u64> = BTreeMap::new();
     for line in text.lines() {

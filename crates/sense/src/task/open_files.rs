@@ -1,7 +1,8 @@
-//! Which processes have files of a full file system open for writing (proc_pid_fd(5), proc_pid_fdinfo(5)), and how much space
-//! these take. Deleted files count too: their space is freed only when the last process closes them.
+//! Processes that have files of a full file system open for writing (proc_pid_fd(5), proc_pid_fdinfo(5)), and the space that
+//! these occupy. Deleted files count too: their space is freed only when the last process closes them.
 //!
-//! Reads every descriptor of every process, so only on demand: when a rule suspects that a file system is full.
+//! The source reads every descriptor of every process, so it runs only on demand, when a rule suspects that a file system is
+//! full.
 
 use super::proc_reader::{others, remedy};
 use super::stat::Stat;
@@ -40,7 +41,7 @@ impl Source for OpenFiles {
             match files(root, pid, &full) {
                 Ok(files) => out.block.writer.extend(rows(root, pid, &full, &files)),
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => refused += 1,
-                // It has ended.
+                // The process has ended.
                 Err(_) => {}
             }
         }
@@ -62,7 +63,7 @@ struct OpenFile {
     path: String,
 }
 
-/// The regular files on full file systems that a process has open for writing, or that are deleted, each once.
+/// Lists the regular files on full file systems that a process has open for writing, or that are deleted, each once.
 fn files(root: &Root, pid: u32, full: &[FullMount]) -> io::Result<Vec<OpenFile>> {
     let mut found: Vec<OpenFile> = Vec::new();
     for descriptor in fs::read_dir(root.at(format!("proc/{pid}/fd")))?.flatten() {
@@ -80,7 +81,8 @@ fn files(root: &Root, pid: u32, full: &[FullMount]) -> io::Result<Vec<OpenFile>>
     Ok(found)
 }
 
-/// The file behind a descriptor, if it is a regular one. The kernel answers from memory, so that a dead server does not block this.
+/// Inspects the file behind a descriptor. Returns `None` if it is not a regular file. The kernel answers from memory, so a dead
+/// server does not block the call.
 fn open_file(descriptor: &Path) -> Option<OpenFile> {
     let path = CString::new(descriptor.as_os_str().as_bytes()).ok()?;
     let mut answer = MaybeUninit::<libc::statx>::zeroed();
@@ -112,14 +114,14 @@ fn open_file(descriptor: &Path) -> Option<OpenFile> {
     })
 }
 
-/// Whether the flags of an fdinfo file, which are octal, say that it may be written to.
+/// Whether the flags in an fdinfo file, which are octal, permit writing.
 fn is_for_writing(info: &str) -> bool {
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
     flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
-/// One row for each full mount of which the process has files.
+/// Builds one row for each full mount on which the process has files.
 fn rows(root: &Root, pid: u32, full: &[FullMount], files: &[OpenFile]) -> Vec<Writer> {
     if files.is_empty() {
         return Vec::new();
@@ -178,7 +180,7 @@ mod tests {
         let root = Root::live();
         let pid = std::process::id();
         let mut found = files(&root, pid, &mount(device)).unwrap();
-        // The test program may have other files open there.
+        // The test program may have other files open on it.
         found.retain(|file| Path::new(&file.path).starts_with(folder.path()));
         let names = |found: &[OpenFile]| -> Vec<(String, bool)> {
             let name = |file: &OpenFile| Path::new(&file.path).file_name().unwrap().to_string_lossy().into_owned();

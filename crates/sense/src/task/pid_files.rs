@@ -1,10 +1,10 @@
 //! The smaller text files of a process or thread: /proc/PID/{cgroup,io,limits,sched,schedstat,status}, and /proc/PID/task/TID/*.
 //!
-//! Names in them can be any bytes, so they are parsed as bytes.
+//! Names in them can contain any bytes, so they are parsed as bytes.
 
 use whyslow_model::catalogue::ProcessRow;
 
-/// The decimal number that makes up all of `bytes`.
+/// Parses a decimal number that spans all of `bytes`.
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
@@ -22,12 +22,12 @@ pub(super) fn signed(bytes: &[u8]) -> Option<i64> {
     }
 }
 
-/// The words between spaces and tabs.
+/// Splits a line at spaces and tabs.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty())
 }
 
-/// The `name: value` lines of a file, values trimmed.
+/// Iterates over the `name: value` lines of a file, with trimmed values.
 pub(super) fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|b| *b == b'\n').filter_map(|line| {
         let colon = line.iter().position(|b| *b == b':')?;
@@ -35,11 +35,11 @@ pub(super) fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The controllers of version 1 that can limit a process.
+/// Version 1 controllers that can limit a process.
 const CONTROLLERS: [&[u8]; 3] = [b"cpu", b"memory", b"blkio"];
 
-/// The cgroups of a process (cgroups(7)), one per line, the deepest first: those with a controller of [`CONTROLLERS`], and that of
-/// the unified hierarchy. The root, which limits nothing, only if there is no other.
+/// Returns the cgroups of a process (cgroups(7)), one per line, the deepest first: those with a controller of [`CONTROLLERS`],
+/// and that of the unified hierarchy. The root, which limits nothing, is included only if there is no other.
 pub(super) fn cgroups(text: &[u8]) -> Option<String> {
     let mut groups: Vec<&[u8]> = Vec::new();
     for line in text.split(|b| *b == b'\n') {
@@ -63,7 +63,7 @@ pub(super) fn cgroups(text: &[u8]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Limits (proc_pid_limits(5)), soft unless named hard; `None` if unlimited.
+/// Limits (proc_pid_limits(5)): soft ones unless the name says hard; `None` if unlimited.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessLimits {
     pub(super) open_files: Option<u64>,
@@ -85,41 +85,42 @@ pub(super) fn limits(text: &[u8]) -> ProcessLimits {
     limits
 }
 
-/// How often the thread migrated, from sched (kernel/sched/debug.c), which kernels with CONFIG_SCHED_DEBUG have.
+/// Returns the thread's number of migrations from sched (kernel/sched/debug.c), which kernels with CONFIG_SCHED_DEBUG have.
 ///
-/// The first line holds the thread's name; with at most 15 bytes no name can imitate the line looked for.
+/// The first line contains the thread's name; with at most 15 bytes no name can imitate the line in question.
 pub(super) fn migrations(text: &[u8]) -> Option<u64> {
     let (_, value) = pairs(text).find(|(name, _)| name.trim_ascii() == b"se.nr_migrations")?;
     number(words(value).next()?)
 }
 
-/// A thread's schedstat (Documentation/scheduler/sched-stats.rst), nanoseconds. That of a process is its main thread's.
+/// A thread's schedstat (Documentation/scheduler/sched-stats.rst), nanoseconds. The schedstat of a process is that of its main
+/// thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SchedStat {
     pub(super) run: u64,
-    /// Waiting on a run queue.
+    /// Time waiting on a run queue.
     pub(super) delay: u64,
 }
 
-/// A kernel without this accounting reports `0 0 0` for every thread, otherwise only a thread that has never run does; `None` for
-/// both.
+/// Parses a schedstat. Returns `None` for `0 0 0`: a kernel without this accounting reports that for every thread, other kernels
+/// only for a thread that has never run.
 pub(super) fn schedstat(line: &[u8]) -> Option<SchedStat> {
     let mut fields = words(line).map(number);
     let (run, delay, slices) = (fields.next()??, fields.next()??, fields.next()??);
     (run, delay, slices).ne(&(0, 0, 0)).then_some(SchedStat { run, delay })
 }
 
-/// From status (proc_pid_status(5)). Memory is in bytes; a kernel thread has none.
+/// Values of /proc/PID/status (proc_pid_status(5)). Memory is in bytes; a kernel thread has none.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessStatus {
-    /// Effective.
+    /// Effective UID.
     pub(super) user_id: Option<u64>,
     pub(super) rss_anon: Option<u64>,
     pub(super) rss_file: Option<u64>,
     pub(super) rss_shmem: Option<u64>,
     pub(super) swap: Option<u64>,
     pub(super) page_tables: Option<u64>,
-    /// Of this thread only, as the next.
+    /// Of this thread only, as are the involuntary switches.
     pub(super) voluntary_switches: Option<u64>,
     pub(super) involuntary_switches: Option<u64>,
 }
@@ -143,7 +144,7 @@ pub(super) fn status(text: &[u8]) -> ProcessStatus {
     status
 }
 
-/// Sums over all threads, including ended ones (proc_pid_io(5), Documentation/filesystems/proc.rst).
+/// Parses io: sums over all threads, including ended ones (proc_pid_io(5), Documentation/filesystems/proc.rst).
 pub(super) fn io(text: &[u8], row: &mut ProcessRow) {
     for (name, value) in pairs(text) {
         let Some(value) = number(value) else { continue };

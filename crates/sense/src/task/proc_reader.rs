@@ -1,4 +1,4 @@
-//! All processes and threads from their files (proc(5)), which every kernel and every user has.
+//! All processes and threads from their files (proc(5)), which are available on every kernel and to every user.
 
 use super::proc_dir::{FileError, ProcDir};
 use super::process::{ProcProcess, ProcSample};
@@ -8,10 +8,10 @@ use crate::source_error::SourceError;
 use std::collections::HashMap;
 use whyslow_model::snapshot::Snapshot;
 
-/// Threads read per sample at most: they cost up to 45 us each.
+/// Maximum number of threads read per sample: each costs up to 45 us.
 const MAX_THREADS: u64 = 2000;
 
-/// Files kept open for each process, at most half of those we may open.
+/// Files kept open for each process; in total at most half of the open file limit.
 const OPEN_FILES: u64 = 2;
 
 #[derive(Default)]
@@ -21,14 +21,14 @@ pub(super) struct ProcReader {
 }
 
 impl ProcReader {
-    /// Fails if part of it may not be read; the rest is still read.
+    /// Reads all processes. Fails if part of the data may not be read; the rest is still added.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         self.samples += 1;
         let mut sample = ProcSample {
             dir: ProcDir::new(root),
             number: self.samples,
             delays: root.number("proc/sys/kernel/task_delayacct").is_some_and(|on| on != 0),
-            // In a captured tree an open file would hide that it was removed.
+            // In a captured tree an open file would hide its removal.
             open_left: if root.is_live() { open_files_limit() / 2 / OPEN_FILES } else { 0 },
             threads_left: MAX_THREADS,
             threads: Vec::new(),
@@ -36,7 +36,7 @@ impl ProcReader {
         let mut gaps = Gaps::default();
         let mut before = std::mem::take(&mut self.processes);
         let processes = sample.dir.processes()?;
-        // Every PID namespace has a process 1 for as long as it lasts.
+        // Every PID namespace has a process 1 as long as it exists.
         gaps.hides_others = root.is_live() && !processes.contains(&1);
         for pid in processes {
             match ProcProcess::read(&mut sample, pid, before.remove(&pid)) {
@@ -55,16 +55,16 @@ impl ProcReader {
     }
 }
 
-/// Numbers of processes of which a part could not be read.
+/// Numbers of processes with unreadable parts.
 #[derive(Default)]
 struct Gaps {
-    /// I/O or open files.
+    /// Processes whose I/O or open files may not be read.
     refused: usize,
-    /// Everything.
+    /// Processes of which nothing may be read.
     hidden: usize,
     /// Whether processes of other users are not even listed.
     hides_others: bool,
-    /// Threads, of which there were too many.
+    /// Threads not read because there were too many.
     threads_unread: usize,
     /// The last of the other errors.
     failed: Option<String>,
@@ -76,7 +76,7 @@ impl Gaps {
         self.threads_unread += usize::from(process.threads_unread);
     }
 
-    /// All in one sentence. What permission would fix comes first, as it has a remedy.
+    /// Reports all gaps in one sentence. Those that a permission would close come first, as they have a remedy.
     fn report(self, files_are_open_to_all: bool) -> Result<(), SourceError> {
         let mut why = Vec::new();
         if self.refused > 0 {
@@ -106,7 +106,7 @@ fn processes(count: usize) -> String {
     if count == 1 { "1 process".into() } else { format!("{count} processes") }
 }
 
-/// Root is refused only by a security module or a user namespace.
+/// Describes unreadable processes. Root is refused only by a security module or a user namespace.
 pub(super) fn others(count: usize) -> String {
     let whose = if is_root() { "that even root cannot trace" } else { "of other users" };
     format!("{} {whose}", processes(count))

@@ -1,7 +1,7 @@
 //! One process, read from its files.
 //!
-//! Its stat and schedstat are read at every sample. The rest hardly changes while the process does not run and is then kept: of a
-//! thousand processes few run in any one second.
+//! Its stat and schedstat are read at every sample. The rest hardly changes while the process does not run and is then reused: of
+//! a thousand processes few run in any one second.
 
 use super::proc_dir::{FileError, ProcDir};
 use super::record::Used;
@@ -17,21 +17,21 @@ use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Gauge, State};
 
-/// One sample in ten reads a process in full even if it did not run: others can change its limits, its cgroup and, rarely, its
-/// files.
+/// One sample in ten reads a process in full even if it did not run: other processes can change its limits, its cgroup and,
+/// rarely, its files.
 const FULL_EVERY: u64 = 10;
 
-/// What all processes of one sample share.
+/// State shared by all processes of one sample.
 pub(super) struct ProcSample {
     pub(super) dir: ProcDir,
     pub(super) number: u64,
-    /// kernel.task_delayacct.
+    /// Value of kernel.task_delayacct.
     pub(super) delays: bool,
-    /// How many more processes may keep their files open.
+    /// Number of further processes that may keep their files open.
     pub(super) open_left: u64,
-    /// How many more threads may be read.
+    /// Number of further threads that may be read.
     pub(super) threads_left: u64,
-    /// Rows so far.
+    /// Thread rows so far.
     pub(super) threads: Vec<Thread>,
 }
 
@@ -55,7 +55,7 @@ struct ProcessFiles {
 }
 
 impl ProcProcess {
-    /// Reads process `pid`, which was `before` at the last sample. `Denied` if we may see nothing of it.
+    /// Reads process `pid`; `before` is its state at the last sample. Fails with `Denied` if nothing of it may be read.
     pub(super) fn read(sample: &mut ProcSample, pid: u32, mut before: Option<Self>) -> Result<Self, FileError> {
         let open = before.as_mut().map(|b| std::mem::take(&mut b.open)).unwrap_or_default();
         let mut stat_file = open.stat;
@@ -92,7 +92,8 @@ impl ProcProcess {
         Ok(process)
     }
 
-    /// What others can change while the process does not run: they reclaim its memory and end its threads.
+    /// Returns the values that other processes can change while this one does not run: they reclaim its memory and end its
+    /// threads.
     fn size(&self) -> [Option<f64>; 3] {
         [self.row.rss.get(), self.row.virtual_size.get(), self.row.threads.get()]
     }
@@ -116,7 +117,7 @@ impl ProcProcess {
         row.kernel_thread = u64::from(stat.is_kernel_thread()).into();
     }
 
-    /// Reads the values kept per thread. Returns the rows of the threads if there are several.
+    /// Reads the values that are kept per thread. Returns the rows of the threads if there are several.
     fn read_threads(&mut self, sample: &mut ProcSample, stat: &Stat) -> Vec<Thread> {
         let key = self.row.task;
         self.threads_unread = false;
@@ -139,8 +140,8 @@ impl ProcProcess {
         threads.into_iter().map(|(row, _)| row).collect()
     }
 
-    /// Reads where the main thread waits. The system call costs a file, and matters only if the process can wait for storage:
-    /// if it `did_io`, which is `None` if it has not run since the last sample.
+    /// Reads where the main thread waits. Reading the system call costs a file access, and is useful only if the process can wait
+    /// for storage: if it `did_io`, which is `None` if it has not run since the last sample.
     fn put_sleep(&mut self, dir: &mut ProcDir, stat: &Stat, did_io: Option<bool>) {
         let mut main = self.threads.get_mut(&self.row.task);
         if let (Some(main), Some(did_io), true) = (&mut main, did_io, stat.threads <= 1) {
@@ -149,9 +150,9 @@ impl ProcProcess {
         self.row.wait_channel = thread::wait_channel(dir, stat.state(), main.and_then(|main| main.sleep));
     }
 
-    /// Reads what changes as the process runs.
+    /// Reads the values that change as the process runs.
     fn read_changing(&mut self, dir: &mut ProcDir, stat: &Stat, full: bool) -> Result<(), FileError> {
-        // Without a status the process has ended.
+        // If status is missing, the process has ended.
         let status = pid_files::status(dir.read("status")?);
         let row = &mut *self.row;
         row.user_id = status.user_id.into();
@@ -172,7 +173,7 @@ impl ProcProcess {
             Ok(text) => pid_files::io(text, row),
             Err(error) => self.refused |= error == FileError::Denied,
         }
-        // Kernel threads and zombies have no files; counting one by one is left to the full samples.
+        // Kernel threads and zombies have no files. Counting files one by one is left to the full samples.
         if stat.is_kernel_thread() || stat.is_zombie() {
             row.open_files = Gauge::ABSENT;
         } else if full || dir.counts_files_by_size() {
@@ -181,12 +182,12 @@ impl ProcProcess {
                 Err(error) => self.refused |= error == FileError::Denied,
             }
         }
-        // A zombie is closed to other users, but has nothing left to read.
+        // Other users may not read a zombie, but it has nothing left to read.
         self.refused &= !stat.is_zombie();
         Ok(())
     }
 
-    /// Reads what hardly ever changes.
+    /// Reads the values that hardly ever change.
     fn read_settings(&mut self, dir: &mut ProcDir, stat: &Stat) {
         if let Ok(text) = dir.read("limits")
             && !stat.is_kernel_thread()
@@ -213,7 +214,7 @@ impl ProcProcess {
     }
 }
 
-/// What all threads of a process have used, including ended ones.
+/// Sets the usage of all threads of a process, including ended ones.
 pub(super) fn put_used(row: &mut ProcessRow, used: &Used) {
     let (user, system) = cputime::adjusted(&used.cpu, row.user.get(), row.system.get());
     row.user = user.into();
@@ -231,20 +232,21 @@ pub(super) fn put_used(row: &mut ProcessRow, used: &Used) {
     row.cancelled_write_bytes = used.io.cancelled_write_bytes.into();
 }
 
-/// What a process has moved to and from storage: it can only have waited for storage if this has grown.
+/// Returns the bytes that a process has read from and written to storage: it can have waited for storage only if these have
+/// grown.
 pub(super) fn storage_bytes(row: &ProcessRow) -> [Option<u64>; 2] {
     [row.read_bytes.get(), row.write_bytes.get()]
 }
 
-/// Sets `slot`, which hardly ever changes, without allocating if it does not.
+/// Sets `slot`, which hardly ever changes, and allocates only if it does.
 pub(super) fn renew(slot: &mut State, words: Option<&str>) {
     if slot.get() != words {
         *slot = words.into();
     }
 }
 
-/// Like [`renew`] for values of which there are few: all rows share them, so that a sample of thousands of processes touches one
-/// place in memory.
+/// Like [`renew`] for states with few distinct values: all rows share them, so that a sample of thousands of processes touches
+/// one place in memory.
 pub(super) fn renew_shared(slot: &mut State, words: Option<&'static str>) {
     static SHARED: Mutex<BTreeMap<&str, State>> = Mutex::new(BTreeMap::new());
     if slot.get() != words {

@@ -1,5 +1,5 @@
 //! The records of the task iterator: one per thread, the main thread's followed by that of its process; for an unchanged process
-//! only its number (crates/sense/bpf/record.h and used.h). And those of processes that end (crates/sense/bpf/exit.bpf.c).
+//! only its PID (crates/sense/bpf/record.h and used.h). Also the records of processes that exit (crates/sense/bpf/exit.bpf.c).
 
 use crate::bpf::{c_struct, from_bytes};
 use crate::os::tick_ns;
@@ -131,12 +131,12 @@ c_struct! {
     }
 }
 
-/// A value that the kernel may not have.
+/// Converts a value that the kernel may lack: all ones means `None`.
 pub(super) fn known(value: u64) -> Option<u64> {
     (value != u64::MAX).then_some(value)
 }
 
-/// Where a record is; ordered by process, then by thread.
+/// Position of a record; ordered by process, then by thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordSpan {
     pub(super) pid: u32,
@@ -166,7 +166,7 @@ impl RecordSpan {
     }
 }
 
-/// Where the records are; skips a truncated one at the end.
+/// Iterates over the positions of the records; skips a truncated one at the end.
 pub(super) fn spans(bytes: &[u8]) -> impl Iterator<Item = RecordSpan> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -206,7 +206,7 @@ impl ThreadRecord {
         until_zero(&self.name)
     }
 
-    /// The state as a letter, as fs/proc/array.c derives it (`task_state_index` of include/linux/sched.h).
+    /// Returns the state as a letter, as fs/proc/array.c derives it (`task_state_index` of include/linux/sched.h).
     pub(super) fn state(&self) -> &'static str {
         const REPORTED: u64 = 0x7f;
         const UNINTERRUPTIBLE: u64 = 0x2;
@@ -225,7 +225,7 @@ impl ThreadRecord {
         }
     }
 
-    /// Its nice value (NICE_TO_PRIO of include/linux/sched/prio.h).
+    /// Returns the nice value (NICE_TO_PRIO of include/linux/sched/prio.h).
     pub(super) fn nice(&self) -> f64 {
         self.static_priority as f64 - 120.0
     }
@@ -236,7 +236,7 @@ fn until_zero(name: &[u8; NAME]) -> &[u8] {
     &name[..end]
 }
 
-/// `start` is in nanoseconds since boot.
+/// Builds a key; `start` is in nanoseconds since boot.
 fn key(pid: u64, tid: u64, start: u64) -> TaskKey {
     TaskKey { pid: pid as u32, tid: tid as u32, start: start / tick_ns() }
 }

@@ -10,10 +10,10 @@ use std::io::{ErrorKind, Read};
 
 /// The program that walks the tasks.
 const WALK: &str = "once_task";
-/// The program that is called for each task.
+/// The program that the kernel calls for each task.
 const EACH: &str = "task";
 
-/// Processes per run, which takes less than a millisecond, during which nothing else runs on that CPU.
+/// Processes per run. A run takes less than a millisecond, during which nothing else runs on that CPU.
 const BATCH: u32 = 2048;
 /// A failed walk is tried again after this many samples.
 const RETRY_AFTER: u64 = 60;
@@ -39,7 +39,7 @@ c_struct! {
 }
 
 pub(super) enum RecordPart<'r> {
-    /// The parts so far are void.
+    /// Discard the parts so far.
     Beginning,
     Records(&'r [u8]),
 }
@@ -47,9 +47,9 @@ pub(super) enum RecordPart<'r> {
 pub(super) struct Records {
     object: Object,
     root: Root,
-    /// Whether [`EACH`] is loaded: it is if the kernel cannot walk, or once a walk has failed.
+    /// True if [`EACH`] is loaded: the kernel does not support walks, or a walk has failed.
     has_each: bool,
-    /// The sample from which on a walk is tried; `None` if the kernel does not support it.
+    /// The sample from which on walks are tried; `None` if the kernel does not support them.
     walks_from: Option<u64>,
     readings: u64,
     /// Reused, as clearing new memory takes time.
@@ -73,7 +73,7 @@ impl Records {
         self.object.set_element("batch_size", 0, processes)
     }
 
-    /// Calls `each` with the current records of all tasks, those of a process and its threads together.
+    /// Calls `each` with the current records of all tasks; those of a process and its threads are passed together.
     pub(super) fn read(&mut self, mut each: impl FnMut(RecordPart<'_>)) -> Result<(), SourceError> {
         self.readings += 1;
         if self.walks_from.is_some_and(|from| from <= self.readings) {
@@ -89,8 +89,8 @@ impl Records {
         Ok(())
     }
 
-    /// Walks the tasks, some thousand at a time, as the records of ten thousand are megabytes. False if the walk failed or a process
-    /// has too many threads.
+    /// Walks the tasks, some thousand at a time, because the records of ten thousand take megabytes. Returns false if the walk
+    /// failed or a process has too many threads.
     fn walk(&mut self, each: &mut impl FnMut(RecordPart<'_>)) -> Result<bool, SourceError> {
         loop {
             let WalkRun { chunks, more } = self.run()?;
@@ -126,7 +126,7 @@ impl Records {
         Ok(())
     }
 
-    /// Has a program called for each task. Returns the number of bytes it wrote.
+    /// Runs the program that the kernel calls for each task. Returns the number of bytes it wrote.
     fn each(&mut self) -> Result<usize, SourceError> {
         self.load_each()?;
         let mut file = self.object.iterate(EACH)?;
@@ -153,10 +153,10 @@ impl Records {
     }
 }
 
-/// `count` bytes at `from`, extending the buffer.
+/// Returns `count` bytes at `from`; extends the buffer if necessary.
 fn room(bytes: &mut Vec<u8>, from: usize, count: usize) -> &mut [u8] {
     if bytes.len() < from + count {
-        // Exactly, as with ten thousand processes it is megabytes.
+        // Reserves exactly, because with ten thousand processes the buffer takes megabytes.
         bytes.reserve_exact(from + count - bytes.len());
         bytes.resize(from + count, 0);
     }

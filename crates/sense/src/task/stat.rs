@@ -3,7 +3,7 @@
 use super::pid_files::{number, signed};
 use std::borrow::Cow;
 
-/// A stat line without the name. Times are in clock ticks.
+/// The fields of a stat line except the name. Times are in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     state: u8,
@@ -22,26 +22,27 @@ pub(super) struct Stat {
     pub(super) rss_pages: u64,
     pub(super) processor: Option<u64>,
     policy: Option<u64>,
-    /// Zero without delay accounting.
+    /// Zero if delay accounting is off.
     pub(super) block_delay: Option<u64>,
 }
 
 /// PF_KTHREAD of `flags`, include/linux/sched.h.
 pub(super) const KERNEL_THREAD: u64 = 0x0020_0000;
-/// PF_EXITING.
+/// PF_EXITING of `flags`.
 const ENDING: u64 = 0x4;
-/// PF_WQ_WORKER: a kernel worker, which is named after what it works on.
+/// PF_WQ_WORKER of `flags`: a kernel worker, which is named after its current work.
 pub(super) const WORKER: u64 = 0x20;
 
 impl Stat {
-    /// The numbers and the name, in which bytes that are not UTF-8 are replaced.
+    /// Parses the numbers and the name; replaces bytes of the name that are not UTF-8.
     pub(super) fn parse(line: &[u8]) -> Option<(Self, Cow<'_, str>)> {
-        // The name can contain anything, including parentheses, but what follows cannot.
+        // The name can contain anything, including parentheses, but the fields after it cannot.
         let open = line.iter().position(|b| *b == b'(')?;
         let close = line.iter().rposition(|b| *b == b')')?;
         let comm = line.get(open + 1..close)?;
         let mut fields = line[close + 1..].trim_ascii().split(|b| *b == b' ');
-        // Each call skips that many fields and takes the next; the numbers in the comments are those of the manual page.
+        // Each call skips that many fields and takes the next; the numbers in the comments are the field numbers of the manual
+        // page.
         let state = *fields.next()?.first()?; // 3
         let mut next = |skip: usize| fields.nth(skip);
         let stat = Self {
@@ -83,7 +84,7 @@ impl Stat {
         }
     }
 
-    /// In interruptible sleep.
+    /// Whether it is in interruptible sleep.
     pub(super) fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
@@ -96,12 +97,12 @@ impl Stat {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
-    /// It has begun to exit, and may be a zombie by now.
+    /// Whether the process has begun to exit; it may be a zombie by now.
     pub(super) fn is_ending(&self) -> bool {
         self.flags & ENDING != 0
     }
 
-    /// By its flag: in a container, process 2 is not the parent of kernel threads but a process like any other.
+    /// Tests the flag, because in a container process 2 is an ordinary process, not the parent of kernel threads.
     pub(super) fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
@@ -111,7 +112,7 @@ impl Stat {
     }
 }
 
-/// sched(7).
+/// Names a scheduling policy (sched(7)).
 pub(super) fn policy(number: u64) -> Option<&'static str> {
     Some(match number {
         0 => "NORMAL",

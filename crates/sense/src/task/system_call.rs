@@ -1,10 +1,11 @@
-//! What a sleeping thread waits for, from the system call it is in: /proc/PID/task/TID/syscall (proc_pid_syscall(5)).
+//! The reason why a thread sleeps, from the system call it is in: /proc/PID/task/TID/syscall (proc_pid_syscall(5)).
 //!
 //! Threads wait in futex(2) for locks, but also for work, the next frame or the end of another thread, which the kernel cannot
 //! distinguish. The value expected in the futex word can: each runtime library has a constant for a lock that is held and has
 //! waiters. A thread that waits for work expects a count or 0.
 //!
-//! A thread that waits for asynchronous I/O sleeps interruptibly, unlike one that waits in read(2), though both wait for the disk.
+//! A thread that waits for asynchronous I/O sleeps interruptibly, unlike one that waits in read(2), though both wait for the
+//! disk.
 
 use super::pid_files::{signed, words};
 use libc::{FUTEX_CLOCK_REALTIME, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAIT_BITSET};
@@ -17,16 +18,16 @@ const CONTENDED_MUSL: u64 = 0x8000_0010;
 /// Held by a writer, with waiting readers, in Rust's std (sys/sync/rwlock/futex.rs).
 const CONTENDED_BY_READERS: u64 = 0x7fff_ffff;
 
-/// The system calls that wait for the completion of asynchronous I/O, by the names the diagnosis knows.
+/// System calls that wait for the completion of asynchronous I/O, and their names in the diagnosis.
 const ASYNC_IO: [(i64, &str); 2] =
     [(libc::SYS_io_getevents, "io_getevents"), (libc::SYS_io_uring_enter, "io_uring_enter")];
 
-/// What a sleeping thread waits for.
+/// The reason why a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SleepReason {
-    /// A lock that another thread holds.
+    /// The thread waits for a lock that another thread holds.
     Lock,
-    /// Completion of asynchronous I/O, in this system call.
+    /// The thread waits in this system call for asynchronous I/O to complete.
     AsyncIo(&'static str),
     Other,
 }
@@ -47,12 +48,12 @@ pub(super) fn sleep_reason(line: &[u8]) -> Option<SleepReason> {
     Some(if is_lock(operation, expected) { SleepReason::Lock } else { SleepReason::Other })
 }
 
-/// The address of the lock that a thread waits for in futex(2), by the same line.
+/// Returns the address of the lock that a thread waits for in futex(2), from the same line.
 pub(crate) fn awaited_lock(line: &[u8]) -> Option<u64> {
     (sleep_reason(line) == Some(SleepReason::Lock)).then(|| words(line).nth(1).and_then(hexadecimal)).flatten()
 }
 
-/// Whether these arguments of futex(2) are those of a lock.
+/// Whether these arguments of futex(2) mean a wait for a lock.
 fn is_lock(operation: u64, expected: u64) -> bool {
     // Both have 32 bits; the upper halves of the registers are undefined.
     let (operation, expected) = (operation as i32, u64::from(expected as u32));
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(futex("0x89", "0xffffffff"), Some(SleepReason::Other));
     }
 
-    /// The result for a thread that runs `wait`, once it sleeps.
+    /// Returns the result for a thread that runs `wait`, once it sleeps.
     fn asleep_in(wait: impl FnOnce() + Send + 'static) -> Option<SleepReason> {
         let (say, heard) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Processes and threads, of captured trees and of the live machine.
+//! Tests of processes and threads, in captured trees and on the live machine.
 
 use super::tasks;
 use crate::os::open_files_limit;
@@ -28,7 +28,7 @@ fn read(tree: &CapturedTree, source: &mut dyn Source) -> Snapshot {
     out
 }
 
-/// What varies in a stat line.
+/// The variable parts of a stat line.
 #[derive(Clone, Copy)]
 struct StatLine<'a> {
     name: &'a str,
@@ -100,7 +100,7 @@ fn without_a_wait_channel_the_stack_says_where_a_process_is_blocked() {
 #[test]
 fn a_process_is_read_in_full_again_only_after_it_ran() {
     let tree = tree();
-    // With number 1 none of these four samples is a full one.
+    // With PID 1 none of these four samples is a full one.
     let mut source = tasks();
     write_task(&tree, "1", SLEEPER, 100, 40);
     tree.write("proc/1/io", "rchar: 1\n");

@@ -11,7 +11,7 @@ use whyslow_model::catalogue::Thread;
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Gauge, State};
 
-/// All threads of a process, sorted by key.
+/// Reads all threads of a process, sorted by key.
 pub(super) fn read_all(
     dir: &mut ProcDir,
     pid: u32,
@@ -24,7 +24,7 @@ pub(super) fn read_all(
     rows
 }
 
-/// `None` if it has ended.
+/// Reads a thread. Returns `None` if it has ended.
 fn read(dir: &mut ProcDir, pid: u32, tid: u32, before: &ProcessThreads, delays: bool) -> Option<(Thread, ThreadStats)> {
     dir.enter_thread(pid, tid);
     let (stat, command) = Stat::parse(dir.read("stat").ok()?)?;
@@ -47,10 +47,11 @@ fn read(dir: &mut ProcDir, pid: u32, tid: u32, before: &ProcessThreads, delays: 
     Some((row, stats))
 }
 
-/// The values of the thread whose directory is entered. What changes only as it runs is read again only if it may have run.
+/// Reads the values of the thread whose directory is entered. Values that change only as it runs are read again only if it may
+/// have run.
 ///
-/// What it waits for is not read for a thread that has not run since it was first seen: a pool may park thousands, and a
-/// thread that never runs does not contend.
+/// The wait reason of a thread that has not run since it was first seen is not read: a pool may park thousands, and a thread that
+/// never runs does not contend.
 fn stats(dir: &mut ProcDir, stat: &Stat, before: Option<&ThreadStats>, delays: bool) -> ThreadStats {
     let mut stats = scheduled(dir, &mut None, stat, before, delays);
     let ran = before.map(|b| stats.may_have_run_since(b));
@@ -66,12 +67,12 @@ fn stats(dir: &mut ProcDir, stat: &Stat, before: Option<&ThreadStats>, delays: b
     stats
 }
 
-/// How often the thread entered has migrated.
+/// Returns the number of migrations of the entered thread.
 pub(super) fn migrations(dir: &mut ProcDir) -> Option<u64> {
     dir.read("sched").ok().and_then(pid_files::migrations)
 }
 
-/// What the thread entered waits for; `None` if we may not see that.
+/// Returns the reason why the entered thread sleeps; `None` if it may not be read.
 pub(super) fn sleep_reason(dir: &mut ProcDir, is_asleep: bool) -> Option<SleepReason> {
     if !is_asleep {
         return Some(SleepReason::Other);
@@ -83,7 +84,7 @@ pub(super) fn lock_wait(sleep: Option<SleepReason>) -> Gauge {
     sleep.map(|reason| u64::from(reason == SleepReason::Lock)).into()
 }
 
-/// The scheduler's values of the thread whose directory is entered; the others as before.
+/// Reads the scheduler's values of the thread whose directory is entered; keeps the others as before.
 pub(super) fn scheduled(
     dir: &mut ProcDir,
     schedstat: &mut Option<File>,
@@ -95,7 +96,7 @@ pub(super) fn scheduled(
     ThreadStats {
         run: sched.map(|s| s.run),
         run_delay: sched.map(|s| s.delay),
-        // Without delay accounting the field exists and is 0.
+        // Without delay accounting the field exists but is 0.
         block_delay: stat.block_delay.filter(|_| delays).map(ticks_to_ns),
         swap_delay: None,
         reclaim_delay: None,
@@ -106,8 +107,8 @@ pub(super) fn scheduled(
     }
 }
 
-/// Where the task entered waits for a disk or the like: of a blocked one the kernel function, absent if nothing shows it; of one that
-/// waits for asynchronous I/O the system call. Absent for all others.
+/// Returns the place where the entered task waits for a disk or the like: for a blocked task the kernel function, absent if it is
+/// not visible; for one that waits for asynchronous I/O the system call. Absent for all others.
 pub(super) fn wait_channel(dir: &mut ProcDir, state: &str, sleep: Option<SleepReason>) -> State {
     match (state, sleep) {
         ("D", _) => blocked_in(dir).into(),
@@ -116,8 +117,8 @@ pub(super) fn wait_channel(dir: &mut ProcDir, state: &str, sleep: Option<SleepRe
     }
 }
 
-/// The kernel function that the task entered is blocked in. Kernels for x86 before 5.16 that unwind stacks with ORC, such as Debian 11's,
-/// have none in wchan: there it is at the top of the stack, which root may read.
+/// Returns the kernel function that the entered task is blocked in. On x86 kernels before 5.16 that unwind stacks with ORC, such
+/// as Debian 11's, wchan is empty; the function is then at the top of the stack, which root may read.
 fn blocked_in(dir: &mut ProcDir) -> Option<String> {
     match dir.read("wchan") {
         Ok(b"" | b"0") | Err(_) => top_of_stack(dir.read("stack").ok()?),
@@ -125,7 +126,8 @@ fn blocked_in(dir: &mut ProcDir) -> Option<String> {
     }
 }
 
-/// `[<0>] nfs_wait_bit_killable+0x1e/0x90 [nfs]`: functions of the scheduler are not in it (fs/proc/base.c, proc_pid_stack).
+/// Parses `[<0>] nfs_wait_bit_killable+0x1e/0x90 [nfs]`. The stack contains no scheduler functions (fs/proc/base.c,
+/// proc_pid_stack).
 fn top_of_stack(stack: &[u8]) -> Option<String> {
     let line = stack.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);

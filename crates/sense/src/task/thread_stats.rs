@@ -1,4 +1,4 @@
-//! What the kernel counts per thread only: the value of a process is the sum over its threads.
+//! Counters that the kernel keeps only per thread: the value of a process is the sum over its threads.
 
 use super::pid_files::ProcessStatus;
 use super::system_call::SleepReason;
@@ -20,7 +20,7 @@ pub(super) struct ThreadStats {
     pub(super) voluntary_switches: Option<u64>,
     pub(super) involuntary_switches: Option<u64>,
     pub(super) migrations: Option<u64>,
-    /// What it waits for if it sleeps; `None` in a sum.
+    /// The reason why it sleeps, if it does; `None` in a sum.
     pub(super) sleep: Option<SleepReason>,
 }
 
@@ -50,7 +50,7 @@ impl ThreadStats {
     }
 }
 
-/// A thread that has not run yet has no values and adds nothing.
+/// Adds two values. A thread that has not run yet has no values and adds nothing.
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -63,17 +63,17 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 pub(super) struct ProcessThreads {
     /// Sorted by key.
     threads: Vec<(TaskKey, ThreadStats)>,
-    /// Boxed, as most processes have none.
+    /// Sums of ended threads. Boxed, because most processes have none.
     ended: Option<Box<ThreadStats>>,
 }
 
 impl ProcessThreads {
-    /// A thread's values at the last sample.
+    /// Returns a thread's values at the last sample.
     pub(super) fn get(&self, thread: &TaskKey) -> Option<&ThreadStats> {
         self.threads.binary_search_by_key(thread, |t| t.0).ok().map(|i| &self.threads[i].1)
     }
 
-    /// Replaces the threads, sorted by key. The last values of ended threads stay in the sums.
+    /// Replaces the threads, which must be sorted by key. The last values of ended threads stay in the sums.
     pub(super) fn update(&mut self, threads: Vec<(TaskKey, ThreadStats)>) {
         let before = std::mem::replace(&mut self.threads, threads);
         for (key, stats) in before {

@@ -1,7 +1,7 @@
 //! Drops processes that have issued no request for a while.
 //!
-//! The BPF map holds thousands of processes, most of them long gone on a machine that has run for days: reading and recording
-//! them at every sample would cost more than all the rest.
+//! The BPF map holds thousands of processes, most of which exited long ago on a machine that has run for days: reading and
+//! recording them at every sample would cost more than everything else.
 
 use super::layout::RequesterId;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ const IDLE_TTL: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 pub(super) struct IdleRequesters {
-    /// Number of requests, and since when it has been the same.
+    /// Number of requests of each process, and the time since when it has not changed.
     since: HashMap<RequesterId, (u64, Instant)>,
 }
 

@@ -4,7 +4,7 @@ use crate::bpf::c_struct;
 use whyslow_model::key::ResponseKey;
 
 pub(super) const SLOTS: usize = 256;
-/// Ends of recent requests that are remembered.
+/// Number of ends of recent requests that the program remembers.
 const ENDS: usize = 256;
 /// Buckets of times up to 2^37 ns.
 const TIMES: usize = (37 - 4) * 32;
@@ -12,7 +12,7 @@ const TIMES: usize = (37 - 4) * 32;
 const SIZES: usize = (26 - 4) * 32;
 /// Levels of requests in flight.
 pub(super) const LEVELS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Classes of sizes, by the largest of each.
+/// Upper bounds of the size classes.
 pub(super) const SIZE_CLASSES: [u32; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, ResponseKey::LARGEST];
 pub(super) const ACCESSES: [&str; 2] = ["random", "sequential"];
 const CELLS: usize = SIZE_CLASSES.len() * ACCESSES.len() * LEVELS.len();
@@ -38,7 +38,7 @@ c_struct! {
     }
 }
 
-/// What a slot counts.
+/// The requests that a slot counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
     Operation(&'static str),
@@ -46,7 +46,6 @@ pub(super) enum Counted {
     Whole,
 }
 
-/// A slot in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) index: u32,

@@ -1,4 +1,4 @@
-//! On the live kernel: a known load on a loop device, compared with /proc/diskstats.
+//! Tests on the live kernel: a known load on a loop device, compared with /proc/diskstats.
 
 use super::*;
 use crate::block::diskstats;
@@ -18,13 +18,13 @@ const FLUSHES: u64 = 20;
 #[repr(align(4096))]
 struct Aligned([u8; BLOCK]);
 
-/// `None`, with the test skipped, without BPF or loop devices.
+/// Returns `None` and skips the test without BPF or loop devices.
 fn tracer_and_device() -> Option<(BlockTracer, LoopDevice)> {
     let device = if has_bpf() { LoopDevice::new("/tmp", 64 << 20)? } else { return None };
     Some((BlockTracer::load(&Root::live()).unwrap(), device))
 }
 
-/// Samples, and has every request sampled from then on, however busy the machine is.
+/// Takes a sample, and samples every request from then on, however busy the machine is.
 fn sample(source: &mut BlockTracer, device: &LoopDevice) -> Snapshot {
     let mut s = Snapshot::default();
     // The process may continue before diskstats has counted its last request.
@@ -46,7 +46,7 @@ fn disk(s: &Snapshot, name: &str) -> Disk {
     s.block.disk.iter().find(|d| &*d.device == name).unwrap().clone()
 }
 
-/// The row of an operation; an empty row if there is none yet.
+/// Returns the row of an operation; an empty row if there is none yet.
 fn request(s: &Snapshot, name: &str, operation: &str) -> Request {
     let row = s.block.request.iter().find(|r| &*r.operation.device == name && &*r.operation.operation == operation);
     let nothing = || Histogram::from_counts([]);
@@ -68,7 +68,7 @@ fn grown(after: Counter, before: Counter) -> u64 {
     after.get().unwrap() - before.get().unwrap()
 }
 
-/// Requests and bytes of our process, over all cgroups.
+/// Returns requests and bytes of our process, over all cgroups.
 fn ours(s: &Snapshot, name: &str, operation: &str) -> (u64, u64) {
     let mine = |r: &&Requester| {
         (&*r.user.on.device, &*r.user.on.operation, r.user.task.pid) == (name, operation, std::process::id())
@@ -128,7 +128,7 @@ fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
     assert_eq!(bytes_of_ours, reads_of_ours * BLOCK as u64);
 }
 
-/// Whether all were counted but those whose events the kernel drops, which happens where programs are attached meanwhile.
+/// Whether all were counted except for events that the kernel drops while programs are being attached.
 fn are_nearly_all(counted: u64, all: u64) -> bool {
     counted <= all && all - counted <= 3 + all * 3 / 100
 }
@@ -136,7 +136,7 @@ fn are_nearly_all(counted: u64, all: u64) -> bool {
 /// After a burst every request is counted again.
 #[test]
 fn at_high_rates_the_requests_of_a_span_stand_for_all() {
-    // Long enough to get over a moment in which another test has the CPU.
+    // Long enough to get over a moment in which another test occupies the CPU.
     const BETWEEN: Duration = Duration::from_millis(2400);
     const PACE: Duration = Duration::from_micros(250);
     let Some((mut source, device)) = tracer_and_device() else { return };
@@ -203,7 +203,7 @@ fn histograms_weigh_each_request_as_the_counters_do() {
     }
 }
 
-/// Requests, their time in the device and their bytes, over the classes of a level or of all levels.
+/// Sums requests, their time in the device and their bytes over the classes of a level or of all levels.
 fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> [u64; 3] {
     let of =
         s.block.response.iter().filter(|r| *r.class.on.device == *name && depth.is_none_or(|d| d == r.class.depth));
@@ -211,7 +211,7 @@ fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> [u64; 3] {
     of.fold([0; 3], |[n, ns, bytes], r| [n + count(r.requests), ns + count(r.device_time), bytes + count(r.bytes)])
 }
 
-/// Busy time, requests in flight x time, requests and bytes of each level.
+/// Returns busy time, requests in flight x time, requests and bytes of each level.
 fn levels(s: &Snapshot, name: &str) -> [[u64; 4]; LEVELS.len()] {
     LEVELS.map(|depth| {
         let row = s.block.throughput.iter().find(|t| *t.level.device == *name && t.level.depth == depth);
@@ -224,13 +224,13 @@ fn difference<const N: usize>(after: [u64; N], before: [u64; N]) -> [u64; N] {
     std::array::from_fn(|i| after[i] - before[i])
 }
 
-/// What was counted for each level between two samples.
+/// Returns the increase of each level's counters between two samples.
 fn levels_between(before: &Snapshot, after: &Snapshot, name: &str) -> [[u64; 4]; LEVELS.len()] {
     let (before, after) = (levels(before, name), levels(after, name));
     std::array::from_fn(|i| difference(after[i], before[i]))
 }
 
-/// Requests that the programs hold to be in flight.
+/// Returns the number of requests that are in flight according to the programs.
 fn in_flight(tracer: &BlockTracer, device: &LoopDevice) -> u64 {
     let slots = tracer.object.element::<SlotTable>("slots", 0).unwrap();
     let whole = slots.taken().find(|slot| {
@@ -240,16 +240,16 @@ fn in_flight(tracer: &BlockTracer, device: &LoopDevice) -> u64 {
     tracer.object.element::<DepthCounters>("depths", whole.unwrap().index).unwrap().in_flight
 }
 
-/// Reads one block at a time while `go_on` says so.
+/// Reads one block at a time while `go_on` returns true.
 fn read_while(device: &LoopDevice, number: u64, go_on: impl Fn() -> bool) {
     let (file, mut block) = (device.open_direct(), Aligned([0; BLOCK]));
     while go_on() {
-        // Far from the others' block, as adjacent requests could be merged.
+        // Far from the other readers' blocks, because adjacent requests could be merged.
         file.read_exact_at(&mut block.0, number * 1000 * BLOCK as u64).unwrap();
     }
 }
 
-/// Reads with several readers, who wait for each request, and does something meanwhile.
+/// Reads with several readers, each of which waits for its request, while `meanwhile` runs.
 fn read_side_by_side(device: &LoopDevice, readers: u64, meanwhile: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -275,7 +275,7 @@ fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
     let [first, deeper @ ..] = levels_between(&before, &after, name);
     let [busy, in_flight_time, requests, bytes] = first;
     let reads = grown(disk(&after, name).reads, disk(&before, name).reads);
-    // Not a request that began unseen, nor the moments between reads.
+    // Excludes a request that began unseen and the time between reads.
     assert!(requests > 0 && requests <= reads, "{requests} of {reads}");
     assert!(u128::from(busy) < watched, "{busy} of {watched}");
     assert_eq!(deeper, [[0; 4]; LEVELS.len() - 1]);
@@ -284,13 +284,13 @@ fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
     let between = |depth| difference(responses(&after, name, depth), responses(&before, name, depth));
     let ([known, device_time, bytes], [of_any_depth, ..]) = (between(Some(1)), between(None));
     assert_eq!(bytes, known * BLOCK as u64);
-    // After a completion whose event was missed, some requests seem to have company.
+    // After a missed completion event, some requests appear to be in flight together.
     assert!(near(known, of_any_depth) && near(known, requests), "{requests}, {known} of {of_any_depth}");
     // The same time, from issue to completion, was measured for each request and between all events.
     assert!(near(device_time / known, busy / requests), "{device_time} for {known}, {busy} for {requests}");
 }
 
-/// Equal but for a few in a hundred.
+/// Whether two values differ by at most three percent.
 fn near(a: u64, b: u64) -> bool {
     a.abs_diff(b) * 100 <= 3 * a.max(b)
 }
@@ -327,7 +327,7 @@ fn of_200_000_requests_none_stays_in_flight() {
     assert!(requests > counted / 2, "{requests} of {counted}");
     // A request that completes just as a slice ends can be counted in one slice and its bytes in the next.
     assert!(near(bytes, requests * BLOCK as u64), "{bytes} bytes of {requests}");
-    // Little's law: the requests in flight are what arrives in the time that each takes.
+    // Little's law: the number of requests in flight is their arrival rate times the time that each takes.
     let [known, device_time, _] = difference(responses(&after, name, None), responses(&before, name, None));
     assert!(
         near(in_flight_time / requests, device_time / known),
@@ -348,7 +348,7 @@ fn completions_that_were_missed_do_not_stay_in_flight_and_count_for_no_level() {
     let side_by_side = sample(&mut source, &device);
     source.sampler.miss_completions(|| read_side_by_side(&device, 4, || thread::sleep(Duration::from_millis(50))));
     assert!(in_flight(&source, &device) > 0);
-    // Attached again at the last sample, they do not know at first what is in flight.
+    // Attached again at the last sample, the programs do not know at first how many requests are in flight.
     let end = Instant::now() + Duration::from_millis(1500);
     read_while(&device, 0, || Instant::now() < end);
     let alone = sample(&mut source, &device);

@@ -33,7 +33,7 @@ pub(super) const INFO: SourceInfo = SourceInfo::new(
     "which processes issue block requests, and how long the requests wait in the queue and in the device",
 );
 
-/// The attached programs and what was read from them.
+/// The attached programs and their last results.
 pub(super) struct BlockTracer {
     object: Object,
     sampler: RequestSampler,
@@ -41,14 +41,14 @@ pub(super) struct BlockTracer {
     /// Rows by slot, with the change count at which they were read: most devices are idle, and a slot is large.
     rows: BTreeMap<u32, SlotRows>,
     idle_requesters: IdleRequesters,
-    /// Requests at the last sample, and its time.
+    /// Requests at the last sample, and the time of that sample.
     counted: Option<(u64, Instant)>,
     /// Cgroups by number, including removed ones.
     groups: BTreeMap<u64, Name>,
     own_count: OwnCount,
 }
 
-/// What was read from a slot.
+/// The rows of a slot.
 #[derive(Clone)]
 struct SlotRows {
     device: Name,
@@ -97,7 +97,7 @@ impl BlockTracer {
         self.own_count.compare(root, counted)
     }
 
-    /// A slot's rows, read again if its counters changed or another device has its number now.
+    /// Returns a slot's rows. Reads them again if its counters changed or its number now belongs to another device.
     fn rows(&mut self, slot: &Slot, device: &Name) -> Result<&SlotRows, SourceError> {
         let known =
             self.rows.get(&slot.index).is_some_and(|rows| (rows.changes, &rows.device) == (slot.changes, device));
@@ -123,7 +123,7 @@ impl BlockTracer {
         let requesters = entries(&self.requesters).map_err(failed)?;
         let counts = requesters.iter().map(|(id, totals)| (*id, totals.requests));
         for id in self.idle_requesters.update(counts, Instant::now()) {
-            // On failure it is tried again; the kernel may also have evicted it.
+            // On failure the next sample tries again; the kernel may also have evicted the entry.
             let _ = self.requesters.remove(&id);
         }
         if requesters.iter().any(|(id, _)| !self.groups.contains_key(&id.cgroup)) {
@@ -194,7 +194,7 @@ fn operation_rows(counters: &SlotCounters, key: OperationKey, changes: u64) -> S
     SlotRows { device: key.device, changes, request: Some(request), responses, throughputs: Vec::new() }
 }
 
-/// All levels, with zeros: the first requests at a level are to count, too.
+/// Builds the rows of all levels, including zeros, so that the first requests at a level are counted too.
 fn device_rows(depth: &DepthCounters, device: &Name, changes: u64) -> SlotRows {
     let throughputs = LEVELS.iter().zip(depth.levels.chunks_exact(4)).filter_map(|(level, counters)| {
         let [busy, in_flight, requests, bytes] = *counters else { return None };

@@ -1,18 +1,18 @@
-//! What the kernel itself counts of requests. An object that is loaded by a kernel that it does not know may count none, without any
-//! error.
+//! Compares the programs' count with the kernel's own count of requests. On an unknown kernel, an object may load without an
+//! error and yet count no requests.
 
 use super::NAME;
 use crate::block::{device, diskstats};
 use crate::{Root, SourceError};
 use whyslow_model::snapshot::Snapshot;
 
-/// So many requests are not overlooked by accident: those in flight while the programs are attached are counted by the kernel alone.
+/// This many missed requests are no accident. The kernel alone counts requests in flight while the programs are attached.
 const MANY: u64 = 1000;
 
 /// The kernel's count when the programs were attached.
 pub(super) struct OwnCount {
     before: u64,
-    /// The programs have counted a request.
+    /// True once the programs have counted a request.
     confirmed: bool,
 }
 
@@ -21,7 +21,7 @@ impl OwnCount {
         Self { before: requests(root), confirmed: false }
     }
 
-    /// Fails if the programs have not counted any of many requests.
+    /// Fails if the programs have counted none of many requests.
     pub(super) fn compare(&mut self, root: &Root, counted: u64) -> Result<(), SourceError> {
         self.confirmed |= counted > 0;
         if self.confirmed {
@@ -36,10 +36,10 @@ impl OwnCount {
     }
 }
 
-/// Requests to disks that have a queue of them: the others, such as those of the device mapper, pass them on.
+/// Counts requests to disks that have a queue. Other devices, such as those of the device mapper, pass requests on.
 fn requests(root: &Root) -> u64 {
     let mut out = Snapshot::default();
-    // Without its count there is nothing to compare with.
+    // If diskstats cannot be read, there is nothing to compare with.
     let _ = diskstats::read(root, &mut out);
     let counts = out.block.disk.iter().map(|disk| {
         let count: u64 = [disk.reads.get(), disk.writes.get()].into_iter().flatten().sum();

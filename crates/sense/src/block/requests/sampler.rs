@@ -1,10 +1,10 @@
-//! Which share of the requests is sampled, and when.
+//! Decides which share of the requests is sampled, and when.
 //!
 //! The request rate of the last interval determines the share of the next: most intervals are like the one before. When a burst
 //! begins, the programs halve the share themselves.
 //!
-//! An attached program is called at every request, if only to skip it: at high rates that costs more than the sampling. The programs
-//! are then attached for a part of each interval only.
+//! An attached program is called at every request, if only to skip it: at high rates that costs more than the sampling. In that
+//! case the programs are attached for only part of each interval.
 
 use super::failed;
 use super::layout::SamplingFilter;
@@ -17,25 +17,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Requests sampled per second, approximately, at one to two microseconds each.
+/// Target number of sampled requests per second; each costs one to two microseconds.
 const SAMPLED: f64 = 1000.0;
-/// At most this many times as many are sampled in one interval.
+/// An interval samples at most this many times the target.
 const HEADROOM: f64 = 2.0;
 /// At this rate, calling the programs for each request costs more than attaching and detaching them once a second.
 const DETACH_ABOVE: f64 = 20_000.0;
-/// At high rates, requests are sampled for one part in 16 of the interval. The same time again is left for the last of them to complete.
+/// At high rates, requests are sampled for one part in 16 of the interval. An equally long span follows, in which the last of
+/// them complete.
 const DUTY: u32 = 16;
-/// The shortest interval for which attaching for a part pays off.
+/// The shortest interval in which attaching for part of the time pays off.
 const MIN_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) struct RequestSampler {
     programs: Programs,
     filter: FilterMap,
-    /// Whether the filter is that of an idle machine and unused since.
+    /// Whether the filter is that of an idle machine and has not been used since.
     idle: bool,
-    /// While the rate is not high; since when (`CLOCK_MONOTONIC`).
+    /// The attached programs and the time when they were attached (`CLOCK_MONOTONIC`); `None` at high rates.
     attached: Option<(u64, [Attached; 2])>,
-    /// At high rates, a thread attaches them for a span.
+    /// The thread that attaches the programs for a span at high rates.
     span: Option<JoinHandle<Result<(), SourceError>>>,
 }
 
@@ -50,7 +51,7 @@ struct Programs {
 struct FilterMap(Arc<Mutex<Array<MapData, SamplingFilter>>>);
 
 impl RequestSampler {
-    /// Samples every request at first.
+    /// Attaches the programs; samples every request at first.
     pub(super) fn attach(object: &mut Object) -> Result<Self, SourceError> {
         let (end, seeing_the_end) = object.take_tracepoints(&["block_rq_complete"])?;
         let (beginning, seeing_the_beginning) = object.take_tracepoints(&["block_rq_insert", "block_rq_issue"])?;
@@ -68,7 +69,7 @@ impl RequestSampler {
             span.join().map_err(|_| SourceError::Failed("BPF block: the thread of a span panicked".into()))??;
         }
         if self.span.is_some() {
-            // An early sample: the filter is still right.
+            // Sampled early: the filter is still valid.
             return Ok(());
         }
         if rate > DETACH_ABOVE && until >= MIN_INTERVAL {
@@ -95,7 +96,7 @@ impl RequestSampler {
 
 #[cfg(test)]
 impl RequestSampler {
-    /// Samples every request, whatever the rate. False while a span has not ended.
+    /// Samples every request, whatever the rate. Returns false while a span has not ended.
     pub(super) fn sample_all(&mut self) -> bool {
         self.adapt(0.0, Duration::ZERO).unwrap();
         if self.span.is_some() {
@@ -112,7 +113,7 @@ impl RequestSampler {
         self.filter.set(SamplingFilter { most: u64::MAX, mask: weight - 1, weight, ..all }).unwrap();
     }
 
-    /// Has completions missed for a while.
+    /// Misses completions while `meanwhile` runs.
     pub(super) fn miss_completions(&mut self, meanwhile: impl FnOnce()) {
         let (since, [end, beginning]) = self.attached.take().expect("no span is being sampled");
         drop(end);
@@ -122,7 +123,7 @@ impl RequestSampler {
 }
 
 impl Programs {
-    /// Those for the end first, so that no request ends unseen.
+    /// Attaches the programs for the end of requests first, so that no request ends unseen.
     fn attach(&self) -> Result<[Attached; 2], SourceError> {
         Ok([self.end.attach()?, self.beginning.attach()?])
     }
@@ -158,7 +159,7 @@ fn all_the_time(since: u64, rate: f64, until: Duration) -> SamplingFilter {
     SamplingFilter { from: since, length: u64::MAX, mask, weight: mask + 1, seen: 0, most: most(until) }
 }
 
-/// The requests of a span stand for those of the whole interval.
+/// Returns settings for a span, whose requests represent those of the whole interval.
 fn for_a_span(rate: f64, until: Duration) -> SamplingFilter {
     let mask = mask(rate / f64::from(DUTY));
     let (length, weight) = ((until / DUTY).as_nanos() as u64, (mask + 1) * u64::from(DUTY));
@@ -169,12 +170,12 @@ fn most(until: Duration) -> u64 {
     (HEADROOM * SAMPLED * until.as_secs_f64().max(1.0)) as u64
 }
 
-/// All bits below the power of two that brings `rate` down to [`SAMPLED`].
+/// Returns all bits below the power of two that brings `rate` down to [`SAMPLED`].
 fn mask(rate: f64) -> u64 {
     ((rate / SAMPLED).max(1.0) as u64).next_power_of_two() - 1
 }
 
-/// A random delay before the span: otherwise a periodic load would be seen in every span or in none.
+/// Returns a random delay before the span: otherwise a periodic load would be seen in every span or in none.
 fn delay(until: Duration) -> Duration {
     // Each hasher has random keys.
     let chance = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;

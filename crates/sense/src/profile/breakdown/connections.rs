@@ -1,4 +1,4 @@
-//! Which sockets belong together: TCP and UDP of some network namespaces (proc_pid_net(5)), and the Unix sockets of our own.
+//! Pairs of connected sockets: TCP and UDP of several network namespaces (proc_pid_net(5)), and the Unix sockets of our own.
 
 use crate::net::netlink::Netlink;
 use crate::net::sock_diag::{UnixSocket, unix_sockets};
@@ -6,7 +6,7 @@ use crate::root::Root;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Local and remote address with port, as /proc/net/tcp writes them.
+/// Local and remote address with port, in the format of /proc/net/tcp.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Ends {
     is_udp: bool,
@@ -14,7 +14,7 @@ struct Ends {
     remote: String,
 }
 
-/// Where a datagram was sent over UDP, and from which port.
+/// Destination of a datagram over UDP, and the port it was sent from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     pub(super) address: SocketAddr,
@@ -22,7 +22,7 @@ pub(super) struct Destination {
 }
 
 impl Destination {
-    /// An address of IPv4 as IPv4, though the socket is one of IPv6.
+    /// Builds a destination; an IPv4 address of an IPv6 socket becomes an IPv4 address.
     pub(super) fn new(family: u32, bytes: [u8; 16], port: u16, local_port: u16) -> Self {
         let ip = match family as i32 {
             libc::AF_INET6 => IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical(),
@@ -31,8 +31,8 @@ impl Destination {
         Self { address: SocketAddr::new(ip, port), local_port }
     }
 
-    /// Whether a client is there: its port is one that the kernel gives out (ip-sysctl.rst, ip_local_port_range), ours is not. `None` if
-    /// both are.
+    /// Whether the peer is a client: its port is in the ephemeral range (ip-sysctl.rst, ip_local_port_range) and ours is not.
+    /// Returns `None` if both ports are.
     pub(super) fn is_client(&self, root: &Root) -> Option<bool> {
         let range = root.maybe("proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
         let mut ends = range.split_ascii_whitespace().filter_map(|word| word.parse::<u16>().ok());
@@ -44,7 +44,7 @@ impl Destination {
         }
     }
 
-    /// Local addresses of sockets that get what is sent there, as the kernel writes them.
+    /// Lists the local addresses of sockets that receive datagrams for this destination, in the kernel's format.
     fn written(&self) -> impl Iterator<Item = String> {
         let port = self.address.port();
         let of_4 = |ip: Ipv4Addr| format!("{:08X}", u32::from_ne_bytes(ip.octets()));
@@ -66,17 +66,17 @@ pub(super) struct Connections {
     unix: HashMap<u64, UnixSocket>,
     by_inode: HashMap<u64, Ends>,
     inodes: HashMap<Ends, u64>,
-    /// Ports that are listened on, as written, and whether over UDP.
+    /// Listening ports in the kernel's format, and whether they are UDP ports.
     listening: HashSet<(bool, String)>,
-    /// Sockets of UDP without a peer, by their local address.
+    /// UDP sockets without a peer, by their local address.
     bound: HashMap<String, u64>,
 }
 
 impl Connections {
-    /// Those of the network namespaces that these processes are in.
+    /// Reads the sockets of the network namespaces of these processes.
     pub(super) fn read(pids: impl Iterator<Item = u32>, root: &Root) -> Self {
         let unix = Netlink::open(libc::NETLINK_SOCK_DIAG).and_then(|mut netlink| unix_sockets(&mut netlink));
-        // A kernel without unix_diag has no peers to tell of.
+        // On a kernel without unix_diag, Unix sockets have no known peers.
         let unix = unix.unwrap_or_default().into_iter().map(|socket| (socket.inode.into(), socket)).collect();
         let mut all = Self { unix, ..Self::default() };
         let mut seen = HashSet::new();
@@ -109,12 +109,12 @@ impl Connections {
         self.unix.contains_key(&socket) || self.by_inode.contains_key(&socket)
     }
 
-    /// The address of the other end, as written.
+    /// Returns the address of the peer, in the kernel's format.
     pub(super) fn remote(&self, socket: u64) -> Option<&str> {
         self.by_inode.get(&socket).map(|ends| ends.remote.as_str())
     }
 
-    /// Whether it is the end of a server.
+    /// Whether a socket is the server's end.
     pub(super) fn serves(&self, socket: u64) -> bool {
         match self.unix.get(&socket) {
             Some(unix) => unix.serves,
@@ -125,7 +125,7 @@ impl Connections {
         }
     }
 
-    /// The socket at the other end of a connection, if it is in one of these namespaces.
+    /// Returns the socket at the other end of a connection, if it is in one of these namespaces.
     pub(super) fn other_end(&self, socket: u64) -> Option<u64> {
         if let Some(unix) = self.unix.get(&socket) {
             return Some(unix.peer.into()).filter(|&peer| peer != 0);
@@ -133,17 +133,17 @@ impl Connections {
         let ends = self.by_inode.get(&socket)?;
         let reverse = Ends { local: ends.remote.clone(), remote: ends.local.clone(), is_udp: ends.is_udp };
         let connected = self.inodes.get(&reverse).copied();
-        // A server over UDP has one socket for all of its clients.
+        // A UDP server has one socket for all of its clients.
         let address = address(&ends.remote).and_then(|text| text.parse().ok()).filter(|_| ends.is_udp);
         connected.or_else(|| self.bound_at(&Destination { address: address?, local_port: 0 }))
     }
 
-    /// The local ports of the sockets of UDP that have no peer.
+    /// Lists the local ports of UDP sockets without a peer.
     pub(super) fn udp_ports(&self) -> impl Iterator<Item = (u64, u16)> {
         self.bound.iter().filter_map(|(local, inode)| Some((*inode, u16::from_str_radix(port(local), 16).ok()?)))
     }
 
-    /// The socket without a peer that gets what is sent there.
+    /// Returns the socket without a peer that receives datagrams for this destination.
     pub(super) fn bound_at(&self, destination: &Destination) -> Option<u64> {
         destination.written().find_map(|local| self.bound.get(&local).copied())
     }
@@ -153,14 +153,14 @@ fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap_or_default()
 }
 
-/// `  0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 12345 ...`
+/// Parses `  0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  0  0 12345 ...`.
 fn connection(line: &str, is_udp: bool) -> Option<(Ends, u64)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let inode = fields.get(9)?.parse().ok().filter(|&inode: &u64| inode != 0)?;
     Some((Ends { is_udp, local: (*fields.get(1)?).to_owned(), remote: (*fields.get(2)?).to_owned() }, inode))
 }
 
-/// `0100007F:1F90` is 127.0.0.1:8080: words in the byte order of the machine, the port in that of people.
+/// Parses `0100007F:1F90` (127.0.0.1:8080): the address is in words of the machine's byte order, the port in normal notation.
 pub(super) fn address(text: &str) -> Option<String> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok().filter(|_| matches!(address.len(), 8 | 32))?;

@@ -1,5 +1,5 @@
-//! Processes that have ended. The maps of the BPF programs have room for so many; where a command starts more, what was counted of
-//! those that have ended is kept here, together with that of others of the same name.
+//! Processes that have ended. The maps of the BPF programs have limited room; if a command starts more processes, the counts of
+//! ended ones are moved here and merged by name.
 
 use super::files::OpenFiles;
 use super::records::{Slice, Spent, Watch};
@@ -10,12 +10,12 @@ use crate::source_error::SourceError;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// From so many slices, stacks or processes on, which is a quarter of what the maps hold.
+/// A quarter of what the maps hold: from this number of slices, stacks or processes on, ended processes are moved.
 const MOST_SLICES: usize = 8192;
 const MOST_STACKS: usize = 4096;
 const MOST_PROCESSES: usize = 8192;
 
-/// A process that has ended, or several that had the same number.
+/// A process that has ended, or several that had the same PID.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndedProcess {
     pub(super) root: u32,
@@ -24,7 +24,7 @@ pub(super) struct EndedProcess {
     pub(super) began: u64,
     pub(super) ended: u64,
     pub(super) lived: u64,
-    /// The process that its times are counted for: the first one of its name.
+    /// The process that its times are attributed to: the first one of its name.
     stands_for: u32,
 }
 
@@ -34,13 +34,13 @@ pub(super) struct EndedProcesses {
     pub(super) slices: HashMap<Slice, Spent>,
     pub(super) stacks: HashMap<u64, RawStack>,
     by_name: HashMap<String, u32>,
-    /// Processes that had ended when they were looked at last: nothing more is counted of them.
+    /// Processes that had already ended at the last check: their counts are final.
     settled: BTreeSet<u32>,
 }
 
-/// What [`EndedProcesses::take`] needs to know of what is in the maps.
+/// Contents of the maps that [`EndedProcesses::take`] needs.
 pub(super) struct Counted<'a> {
-    /// Processes that were born while they were watched and have no thread any more.
+    /// Processes that started while they were watched and no longer have a thread.
     pub(super) ended: Vec<(u32, Watch)>,
     pub(super) slices: &'a [(Slice, Spent)],
     pub(super) processes: usize,
@@ -50,7 +50,7 @@ pub(super) struct Counted<'a> {
 }
 
 impl EndedProcesses {
-    /// Takes processes that have ended out of the maps if these fill up.
+    /// Moves ended processes out of the maps if these fill up.
     pub(super) fn take(&mut self, object: &mut Object, counted: &Counted<'_>) -> Result<(), SourceError> {
         let settled = std::mem::take(&mut self.settled);
         self.settled = counted.ended.iter().map(|(pid, _)| *pid).collect();
@@ -116,8 +116,8 @@ impl EndedProcesses {
         process.lived += watch.lived;
     }
 
-    /// Moves a stack here, and returns its key. Of a process whose mappings nobody has read, only what it did in the kernel can ever be
-    /// named, which others of its name did as well.
+    /// Moves a stack here and returns its key. If the mappings of its process were never read, only its kernel part can be
+    /// symbolized, which other processes of the same name share.
     fn take_stack(&mut self, object: &mut Object, key: u64, spaces: &AddressSpaces) -> Result<u64, SourceError> {
         if key == 0 {
             return Ok(0);
@@ -137,7 +137,7 @@ impl EndedProcesses {
         Ok(key)
     }
 
-    /// The same slice, of the process that stands for all of its name, unless it had a file open that is known.
+    /// Returns the slice with the process that represents all of its name, unless the process had a known file open.
     fn by_name(&self, slice: &Slice, files: &OpenFiles) -> Slice {
         let other = self.stands_for(slice.other);
         if files.get(slice.tgid, slice.first).is_some() {
@@ -170,7 +170,7 @@ mod tests {
         let slice = |tgid| ended.by_name(&Slice { tgid, other: 6, first: 3, ..Slice::default() }, &files);
         assert_eq!((slice(6).tgid, slice(6).other, slice(6).first), (5, 5, -1));
         assert_eq!((slice(7).tgid, slice(8).tgid), (7, 8));
-        // The number is used again.
+        // The PID is reused.
         ended.add_process(6, &watch(1, 900, 970, 2), &names);
         let six = ended.times[&6];
         assert_eq!((six.processes, six.threads, six.lived, six.began, six.ended), (2, 3, 50 + 70, 200, 970));

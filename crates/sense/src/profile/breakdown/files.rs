@@ -1,4 +1,4 @@
-//! What file descriptors stand for, and who is at the other end of a connection on this host (proc_pid_fd(5)).
+//! Files behind descriptors, and the peers of connections on this host (proc_pid_fd(5)).
 
 use super::connections::{Connections, Destination, address};
 use crate::root::Root;
@@ -7,25 +7,24 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// Descriptors above this are not looked up: what looks like one may be half an address.
+/// Descriptors above this are not looked up: an apparent descriptor may be half an address.
 const MOST_FILES: i32 = 1 << 16;
 
-/// An open file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum OpenFile {
-    /// By its inode.
+    /// Identified by its inode.
     Socket(u64),
-    /// By its inode, and whether this end reads.
+    /// Identified by its inode; `reads` is true for the read end.
     Pipe { inode: u64, reads: bool },
-    /// Its path, and the name of the device it is on, or is.
+    /// Its path, and the name of the device that it is, or is stored on.
     Path { path: String, device: String },
 }
 
-/// How long a descriptor is taken to stand for the same file: it may be closed and opened again, or belong to another program after
-/// `execve`.
+/// Time for which a descriptor is assumed to refer to the same file: it may be closed and opened again, or belong to another
+/// program after `execve`.
 const VALID: Duration = Duration::from_secs(1);
 
-/// Open files by process and descriptor, and when they were looked up.
+/// Open files by process and descriptor, with the time of the lookup.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles(HashMap<(u32, i32), (Instant, Option<OpenFile>)>);
 
@@ -39,13 +38,13 @@ impl OpenFiles {
             return;
         }
         let now = open_file(pid, descriptor, root);
-        // Of a process that has ended, what it had is still known.
+        // The files of a process that has ended remain known.
         if now.is_some() || known.is_none() {
             self.0.insert((pid, descriptor), (Instant::now(), now));
         }
     }
 
-    /// The process runs another program now.
+    /// Forgets the files of a process that called `execve`.
     pub(super) fn forget(&mut self, pid: u32) {
         self.0.retain(|(of, _), _| *of != pid);
     }
@@ -54,7 +53,7 @@ impl OpenFiles {
         self.0.get(&(pid, descriptor))?.1.as_ref()
     }
 
-    /// Those that have another end, with their process.
+    /// Lists the files that have a peer, with their process.
     fn peered(&self) -> impl Iterator<Item = (u32, &OpenFile)> {
         let open = self.0.iter().filter_map(|((pid, _), (_, file))| Some((*pid, file.as_ref()?)));
         open.filter(|(_, file)| !matches!(file, OpenFile::Path { .. }))
@@ -67,13 +66,13 @@ fn open_file(pid: u32, descriptor: i32, root: &Root) -> Option<OpenFile> {
     if let Some(end) = end(&path, &link, root) {
         return Some(end);
     }
-    // Not stat(2), which waits for the server of a network file system.
+    // Avoids stat(2), which waits for the server of a network file system.
     let block = path.strip_prefix("/dev/").filter(|name| root.at(format!("sys/class/block/{name}")).exists());
     let device = block.map(str::to_owned).or_else(|| device_of_mount(pid, descriptor, root))?;
     Some(OpenFile::Path { path, device })
 }
 
-/// A socket or pipe: `socket:[1234]`.
+/// Parses the link target of a socket or pipe: `socket:[1234]`.
 fn end(path: &str, link: &str, root: &Root) -> Option<OpenFile> {
     let inode = |kind: &str| path.strip_prefix(kind)?.strip_suffix(']')?.parse().ok();
     if let Some(inode) = inode("socket:[") {
@@ -85,14 +84,14 @@ fn end(path: &str, link: &str, root: &Root) -> Option<OpenFile> {
     Some(OpenFile::Pipe { inode, reads: mode & 0o400 != 0 })
 }
 
-/// The device of the mount that a file is on: its name, or `MAJOR:MINOR` if it has none.
+/// Returns the device of the mount that holds a file: its name, or `MAJOR:MINOR` if it has none.
 fn device_of_mount(pid: u32, descriptor: i32, root: &Root) -> Option<String> {
     let info = root.maybe(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
     let numbers = device_numbers(pid, &info, root)?;
     Some(device_name(&numbers, root).unwrap_or(numbers))
 }
 
-/// The same as `MAJOR:MINOR`, by what /proc/PID/fdinfo says of the file (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
+/// Returns the same device as `MAJOR:MINOR`, from the file's /proc/PID/fdinfo (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
 pub(super) fn device_numbers(pid: u32, info: &str, root: &Root) -> Option<String> {
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mounts = root.maybe(&format!("proc/{pid}/mountinfo"))?;
@@ -100,45 +99,44 @@ pub(super) fn device_numbers(pid: u32, info: &str, root: &Root) -> Option<String
     Some(numbers.to_owned())
 }
 
-/// The name of a disk or partition by `MAJOR:MINOR`.
+/// Returns the name of a disk or partition by `MAJOR:MINOR`.
 pub(super) fn device_name(numbers: &str, root: &Root) -> Option<String> {
     root.link(&format!("sys/dev/block/{numbers}"))?.rsplit('/').next().map(str::to_owned)
 }
 
-/// Who is at the other end of sockets and pipes, looked up while both ends live.
+/// Peers of sockets and pipes, looked up while both ends exist.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     known: HashMap<OpenFile, Option<Peer>>,
-    /// Pairs of processes with a connection, and whether the first one is the server; `None` if they have none.
+    /// Pairs of processes, and whether the first one is the server of their connection; `None` if they have none.
     pairs: HashMap<(u32, u32), Option<bool>>,
     /// The only server that a process is connected to, or else its only client.
     partners: HashMap<u32, Option<Peer>>,
-    /// By the number that the tracing has for where datagrams are sent.
-    /// With whether the ports leave it open who the client is.
+    /// Peers by the tracer's number for a destination of datagrams. The flag is true if the ports do not show which end is the
+    /// client.
     destinations: HashMap<u32, (Peer, bool)>,
-    /// The local ports of sockets of UDP without a peer.
+    /// Local ports of UDP sockets without a peer.
     udp_ports: HashMap<u64, u16>,
 }
 
-/// What is to be looked up besides the files that were waited for.
+/// Lookups needed in addition to the awaited files.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// Processes that were woken while another one was interrupted, and that one.
+    /// Pairs of a process that was woken from an interrupt and the process that was interrupted.
     pub(super) pairs: HashSet<(u32, u32)>,
     /// Processes that wait for any of several files.
     pub(super) pollers: HashSet<u32>,
-    /// Where a process sent datagrams, by number.
+    /// Destinations of a process's datagrams, by number.
     pub(super) destinations: HashMap<u32, (u32, Destination)>,
 }
 
-/// The other end.
+/// The other end of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Peer {
     /// The process, if it is on this host.
     pub(super) pid: Option<u32>,
-    /// Its address.
     pub(super) address: Option<String>,
-    /// Whether it is a client: it connected to a port that is listened on here.
+    /// Whether it is a client: it connected to a listening port here.
     pub(super) is_client: bool,
 }
 
@@ -147,27 +145,28 @@ impl Peers {
         self.known.get(file)?.as_ref()
     }
 
-    /// The only server that a process is connected to, or else its only client.
+    /// Returns the only server that a process is connected to, or else its only client.
     pub(super) fn partner(&self, pid: u32) -> Option<&Peer> {
         self.partners.get(&pid)?.as_ref()
     }
 
-    /// The local port of a socket of UDP, if that was looked up.
+    /// Returns the local port of a UDP socket, if it was looked up.
     pub(super) fn udp_port(&self, socket: u64) -> Option<u16> {
         self.udp_ports.get(&socket).copied()
     }
 
-    /// Where datagrams were sent. One that got a datagram first `serves`, unless the ports tell that it does not.
+    /// Returns the destination of datagrams. `serves` is true for a process that received a datagram first; if the ports do not
+    /// show the roles, such a process counts as a server and the result is `None`.
     pub(super) fn destination(&self, number: u32, serves: bool) -> Option<&Peer> {
         self.destinations.get(&number).filter(|(_, is_open)| !(serves && *is_open)).map(|(peer, _)| peer)
     }
 
-    /// Whether the first process has a connection with the second, and is its server.
+    /// Whether the first process is the server of a connection with the second; `None` if they have none.
     pub(super) fn serves(&self, a: u32, b: u32) -> Option<bool> {
         *self.pairs.get(&(a, b))?
     }
 
-    /// Whether [`look_up`](Self::look_up) would learn something.
+    /// Whether [`look_up`](Self::look_up) would find something new.
     pub(super) fn lacks(&self, files: &OpenFiles, wanted: &Wanted) -> bool {
         files.peered().any(|(_, file)| !self.known.contains_key(file))
             || wanted.pairs.iter().any(|pair| !self.pairs.contains_key(pair))
@@ -175,7 +174,7 @@ impl Peers {
             || wanted.destinations.keys().any(|number| !self.destinations.contains_key(number))
     }
 
-    /// Looks up what is not known yet: reads every descriptor of every process.
+    /// Looks up everything still unknown; reads every descriptor of every process.
     pub(super) fn look_up(&mut self, files: &OpenFiles, wanted: &Wanted, root: &Root) {
         if !self.lacks(files, wanted) {
             return;
@@ -206,7 +205,7 @@ impl Peers {
             };
             self.known.insert(file.clone(), peer);
         }
-        // The sockets of a process, with the owner of the other end.
+        // The sockets of a process, each with the owner of the other end.
         let connected = |pid: u32| {
             let own = ends.sockets.iter().filter(move |(_, owner)| **owner == pid).map(|(inode, _)| *inode);
             own.filter_map(|inode| Some((inode, *ends.sockets.get(&connections.other_end(inode)?)?)))
@@ -234,11 +233,11 @@ impl Peers {
     }
 }
 
-/// Which processes have which sockets and pipes open.
+/// Sockets and pipes, with the processes that have them open.
 #[derive(Debug, Default)]
 struct DescriptorEnds {
     sockets: HashMap<u64, u32>,
-    /// By inode, and whether they read from it.
+    /// By inode, and whether the processes hold the read end.
     pipes: HashMap<(u64, bool), Vec<u32>>,
 }
 
@@ -332,7 +331,7 @@ mod tests {
         peers.look_up(&files, &wanted, &root);
         let [of_local, of_asks, of_server, of_connected] =
             descriptors.map(|d| peers.of(files.get(own, d).unwrap()).cloned());
-        // A socket that others send to has clients only.
+        // A socket that receives from others has only clients.
         assert_eq!(of_local, Some(Peer { pid: None, address: None, is_client: true }));
         assert_eq!(of_asks, Some(Peer { pid: Some(own), address: None, is_client: false }));
         assert_eq!(of_server, None);

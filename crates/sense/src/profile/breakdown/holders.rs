@@ -1,4 +1,5 @@
-//! Who holds a lock that is waited for and that nobody has released yet. Of one that was released, the tracing knows who did.
+//! Holders of locks that threads wait for and that have not been released yet. For a released lock, the tracer knows which thread
+//! released it.
 
 use super::files::device_numbers;
 use super::wanted::memory;
@@ -6,35 +7,36 @@ use crate::root::{Root, status_field};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-/// As in bpf/wanted.h.
+/// Constants of bpf/wanted.h.
 const MUTEX: u32 = 1;
 const WRITER: u32 = 2;
 const LOCKED_SEMAPHORE: u32 = 3;
 const LOCKED_FILE: u32 = 4;
 
-/// A lock of user space.
+/// A user-space lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lock {
-    /// By the address of its futex word.
+    /// A mutex, identified by the address of its futex word.
     Mutex(u64),
-    /// One for readers and writers, that a writer holds, by the address of one of its futex words.
+    /// A reader-writer lock that a writer holds, identified by the address of one of its futex words.
     Rwlock(u64),
-    /// One of System V.
+    /// A System V semaphore.
     Semaphore { set: i32, number: u16 },
-    /// A lock on the file that the thread's system call is about.
+    /// A lock on the file of the thread's system call.
     File,
 }
 
-/// Who holds it.
+/// The holder of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// A thread of the process that waits.
+    /// A thread of the waiting process.
     Thread(u32),
     Process(u32),
 }
 
 impl Holder {
-    /// Both, where a thread of process `waiter` waits: the thread is 0 if it is another process.
+    /// Returns process and thread of the holder when a thread of process `waiter` waits; the thread is 0 if the holder is another
+    /// process.
     pub(super) fn process_and_thread(self, waiter: u32) -> (u32, u32) {
         match self {
             Self::Thread(tid) => (waiter, tid),
@@ -42,7 +44,7 @@ impl Holder {
         }
     }
 
-    /// The number of the thread, or of the process's first one.
+    /// Returns the TID of the thread, or of the process's main thread.
     pub(super) fn tid(self) -> u32 {
         match self {
             Self::Thread(number) | Self::Process(number) => number,
@@ -51,7 +53,7 @@ impl Holder {
 }
 
 impl Lock {
-    /// By what bpf/wanted.h notes.
+    /// Builds a lock from the record of bpf/wanted.h.
     pub(super) fn noted(kind: u32, wanted: u64) -> Option<Self> {
         match kind {
             MUTEX => Some(Self::Mutex(wanted)),
@@ -62,7 +64,7 @@ impl Lock {
         }
     }
 
-    /// Who holds it. The thread that waits is one of the process `pid`, and has locked the file `descriptor`.
+    /// Returns the holder. The waiting thread belongs to process `pid` and is locking the file `descriptor`.
     pub(super) fn holder(self, pid: u32, descriptor: i32, files: &FileLocks<'_>) -> Option<Holder> {
         match self {
             Self::Mutex(address) => mutex_owner(pid, address, files.root).map(Holder::Thread),
@@ -73,14 +75,14 @@ impl Lock {
     }
 }
 
-/// The thread that holds a mutex, as glibc notes it behind the futex word (struct __pthread_mutex_s, sysdeps/nptl). What other libraries
-/// have there is hardly ever the number of one of the process's threads.
+/// Returns the thread that holds a mutex. glibc stores its TID behind the futex word (struct __pthread_mutex_s, sysdeps/nptl).
+/// The data that other libraries have there is hardly ever the TID of one of the process's threads.
 fn mutex_owner(pid: u32, address: u64, root: &Root) -> Option<u32> {
     own_thread(pid, number_at(pid, address, 8, root)?, root)
 }
 
-/// The thread that writes under a pthread_rwlock_t of glibc: it is noted 16 bytes behind the one futex word and 12 behind the other
-/// (struct __pthread_rwlock_arch_t).
+/// Returns the thread that holds a glibc pthread_rwlock_t for writing: its TID is 16 bytes behind the one futex word and 12
+/// behind the other (struct __pthread_rwlock_arch_t).
 pub(super) fn rwlock_writer(pid: u32, address: u64, root: &Root) -> Option<u32> {
     [16, 12].into_iter().find_map(|offset| own_thread(pid, number_at(pid, address, offset, root)?, root))
 }
@@ -89,7 +91,7 @@ fn number_at(pid: u32, address: u64, offset: u64, root: &Root) -> Option<u32> {
     memory(pid, address.checked_add(offset)?, root).map(u32::from_ne_bytes).filter(|number| *number != 0)
 }
 
-/// A thread of a process by the number that it has for itself, which is another one in a container (`NSpid` of proc_pid_status(5)).
+/// Returns a thread of a process by the TID in its own namespace, which differs in a container (`NSpid` of proc_pid_status(5)).
 fn own_thread(pid: u32, number: u32, root: &Root) -> Option<u32> {
     let numbers = |tid: &str| -> Option<Vec<u32>> {
         let status = root.maybe(&format!("proc/{pid}/task/{tid}/status"))?;
@@ -105,8 +107,8 @@ fn own_thread(pid: u32, number: u32, root: &Root) -> Option<u32> {
     tid.parse().ok()
 }
 
-/// The process that took a semaphore which is zero now: it was the last one that changed it (semctl(2)). Only of semaphores of our own
-/// namespace.
+/// Returns the process that took a semaphore whose value is now zero: the last one that changed it (semctl(2)). Works only for
+/// semaphores of our own namespace.
 fn semaphore_holder(pid: u32, set: i32, number: u16, root: &Root) -> Option<u32> {
     const GETPID: i32 = 11;
     const GETVAL: i32 = 12;
@@ -120,11 +122,11 @@ fn semaphore_holder(pid: u32, set: i32, number: u16, root: &Root) -> Option<u32>
     (last != 0 && last != pid && root.at(format!("proc/{last}")).exists()).then_some(last)
 }
 
-/// The locks on files (proc_locks(5)), read when they are first asked for.
+/// The file locks (proc_locks(5)), read on first use.
 pub(super) struct FileLocks<'a> {
     root: &'a Root,
     text: OnceCell<String>,
-    /// By file: the processes with a descriptor that holds a lock on it (proc_pid_fdinfo(5)).
+    /// Processes with a descriptor that holds a lock on a file, by file (proc_pid_fdinfo(5)).
     by_descriptor: OnceCell<HashMap<String, Vec<u32>>>,
 }
 
@@ -132,7 +134,7 @@ pub(super) struct FileLocks<'a> {
 struct FileLock<'a> {
     number: &'a str,
     waits: bool,
-    /// -1 if it belongs to a descriptor, and not to a process.
+    /// -1 if it belongs to a descriptor rather than a process.
     pid: i64,
     /// Device and inode, the device in hexadecimal.
     file: &'a str,
@@ -154,8 +156,8 @@ impl<'a> FileLocks<'a> {
         Self { root, text: OnceCell::new(), by_descriptor: OnceCell::new() }
     }
 
-    /// The process that holds the lock on a file of process `pid` that this one waits for. A process that waits has the number of the
-    /// lock that keeps it waiting.
+    /// Returns the process that holds the file lock that process `pid` waits for. The entry of a waiting process has the number
+    /// of the lock that blocks it.
     fn holder(&self, pid: u32, descriptor: i32) -> Option<u32> {
         let text = self.text.get_or_init(|| self.root.maybe("proc/locks").unwrap_or_default());
         let locks: Vec<FileLock<'_>> = text.lines().filter_map(FileLock::parse).collect();
@@ -163,19 +165,19 @@ impl<'a> FileLocks<'a> {
         let is_ours = |lock: &&FileLock<'_>| lock.waits && file.as_deref().is_none_or(|file| lock.file == file);
         let mut waits = locks.iter().filter(is_ours);
         let wait = waits.clone().find(|lock| lock.pid == i64::from(pid));
-        // The lock of a descriptor has no process.
+        // A lock that belongs to a descriptor has no process.
         let wait = wait.or_else(|| waits.find(|lock| lock.pid < 0 && file.is_some()))?;
         let held = locks.iter().find(|lock| !lock.waits && lock.number == wait.number)?;
         let is_alive = |pid: &u32| *pid != 0 && self.root.at(format!("proc/{pid}")).exists();
         let noted = u32::try_from(held.pid).ok().filter(is_alive);
-        // The process that made the lock may have passed the descriptor on and ended.
+        // The process that took the lock may have passed the descriptor on and ended.
         noted.or_else(|| {
             let holders = self.by_descriptor.get_or_init(|| by_descriptor(self.root)).get(held.file)?;
             holders.iter().copied().find(|holder| *holder != pid)
         })
     }
 
-    /// The file behind a descriptor as /proc/locks writes it.
+    /// Returns the file behind a descriptor in the format of /proc/locks.
     fn file(&self, pid: u32, descriptor: i32) -> Option<String> {
         let info = self.root.maybe(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
         let inode = info.lines().find_map(|line| line.strip_prefix("ino:"))?.trim();
@@ -231,11 +233,11 @@ mod tests {
         let folder = tree(&[
             ("locks", locks),
             ("12/comm", "holder\n"),
-            // Who waits for the lock of a descriptor, and who has that descriptor.
+            // A process that waits for the lock of a descriptor, and one that has that descriptor.
             ("14/fdinfo/3", &info(4, "")),
             ("14/mountinfo", mounts),
             ("16/fdinfo/5", &info(4, "lock:\t1: OFDLCK ADVISORY  WRITE -1 fd:00:4 0 EOF\n")),
-            // The lock of a process that has ended, with its descriptor in another one.
+            // The lock of a process that has ended and whose descriptor another process has.
             ("17/fdinfo/5", &info(5, "lock:\t1: FLOCK ADVISORY  WRITE 98 fd:00:5 0 EOF\n")),
         ]);
         let root = Root::captured(folder.path());

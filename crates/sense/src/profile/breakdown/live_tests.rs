@@ -1,4 +1,4 @@
-//! On the live kernel: programs whose time is known.
+//! Tests on the live kernel with programs whose time usage is known.
 
 use super::{BreakdownTracer, ProcessTimes, ThreadSet};
 use crate::root::Root;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use whyslow_model::time_breakdown::{TimeKind, TimePart};
 
-/// Watches processes for so long, with some of their children, and returns their times together.
+/// Watches processes, and some of their children, for this long and returns their combined times.
 fn watched(tracer: &mut BreakdownTracer, long: Duration) -> ProcessTimes {
     let end = Instant::now() + long;
     while Instant::now() < end {

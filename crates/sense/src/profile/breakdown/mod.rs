@@ -1,9 +1,9 @@
-//! Where the time of a program's threads goes: each is running, waiting for a CPU, or blocked, and the times add up to its life
-//! (bpf/breakdown.bpf.c).
+//! Time breakdown of a program's threads: each thread is running, waiting for a CPU, or blocked, and the times add up to its
+//! lifetime (bpf/breakdown.bpf.c).
 //!
-//! Only watched processes and the children that they have from then on are traced. Of what blocked them the kernel tells the stack, the
-//! system call and its arguments, the disk that the thread last sent a request to, where it sent a datagram, and who ended the wait.
-//! What a file descriptor stands for is looked up while its process lives.
+//! Only watched processes and their later children are traced. For a blocked thread the kernel reports the stack, the system call
+//! and its arguments, the disk that the thread last sent a request to, the destination of its datagrams, and the task that ended
+//! the wait. File descriptors are resolved while their process exists.
 
 mod connections;
 mod ended;
@@ -41,13 +41,13 @@ use std::time::{Duration, Instant};
 use titles::LockTitles;
 use whyslow_model::time_breakdown::TraceCost;
 
-/// How often a CPU is sampled: as in a profile.
+/// Sampling rate of each CPU, as in a profile.
 const HZ: u32 = 99;
-/// The same at the beginning of a command, which may be short; and how long that is.
+/// Sampling rate at the start of a command, which may be short, and the duration of that phase.
 const HZ_AT_FIRST: u32 = 1999;
 const AT_FIRST: Duration = Duration::from_millis(300);
 
-/// How often the other ends of connections are looked up at most: it reads the descriptors of all processes.
+/// Minimum interval between lookups of peers: a lookup reads the descriptors of all processes.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(1);
 
 /// A thread that existed when its process began to be watched.
@@ -73,26 +73,26 @@ pub struct BreakdownTracer {
     titles: LockTitles,
     wanted: Wanted,
     looked_up: Option<Instant>,
-    /// Of processes, and of threads that others waited for.
+    /// Names of processes, and of threads that others waited for.
     names: BTreeMap<u32, String>,
     first_threads: HashMap<u32, FirstThread>,
     ended: EndedProcesses,
     began: Instant,
-    /// When a command began whose first time is sampled more often.
+    /// Start time of a command whose first phase is sampled more often.
     command_began: Option<Instant>,
-    /// When counting stopped, CLOCK_MONOTONIC.
+    /// Time when counting stopped, CLOCK_MONOTONIC.
     stopped: Option<u64>,
     statistics: Option<OwnedFd>,
 }
 
 impl BreakdownTracer {
-    /// How often to call [`poll`](Self::poll), as for a profile.
+    /// Interval at which to call [`poll`](Self::poll), as for a profile.
     pub const PACE: Duration = super::Profiler::PACE;
 
-    /// Loads the tracer. Nothing is watched yet.
+    /// Loads the tracer. It watches no process yet.
     ///
     /// # Errors
-    /// This kernel does not allow tracing, or process numbers are not its own.
+    /// Fails if this kernel does not allow tracing, or if the observer is in another pid namespace.
     pub fn start(root: Root) -> Result<Self, SourceError> {
         target::require_own_numbers(&root)?;
         let symbols = KernelSymbols::read(&root);
@@ -122,18 +122,18 @@ impl BreakdownTracer {
         })
     }
 
-    /// Watches a process from now on, with the children that it will have.
+    /// Watches a process and its future children from now on.
     ///
     /// # Errors
-    /// The BPF map is full.
+    /// Fails if the BPF map is full.
     pub fn watch(&mut self, pid: u32) -> Result<(), SourceError> {
         self.watch_below(pid, pid)
     }
 
-    /// Watches the children that a process has, with theirs.
+    /// Watches the existing children of a process and their descendants.
     ///
     /// # Errors
-    /// The BPF map is full.
+    /// Fails if the BPF map is full.
     pub fn watch_children(&mut self, pid: u32) -> Result<(), SourceError> {
         let mut parents = vec![pid];
         while let Some(parent) = parents.pop() {
@@ -145,13 +145,13 @@ impl BreakdownTracer {
         Ok(())
     }
 
-    /// Watches a process as one of those that belong to `root`.
+    /// Watches a process as part of the group of `root`.
     fn watch_below(&mut self, pid: u32, root: u32) -> Result<(), SourceError> {
         if self.watched()?.iter().any(|(known, watch)| *known == pid && watch.what & ACCOUNT != 0) {
             return Ok(());
         }
         self.set(pid, ACCOUNT | FOLLOW, root)?;
-        // They may end before the next look.
+        // The children may end before the next poll.
         targets::children(pid, &self.root).into_iter().for_each(|child| self.note_name(child));
         for tid in self.root.list(&format!("proc/{pid}/task")).iter().filter_map(|tid| tid.parse().ok()) {
             if let Some(thread) = self.first_thread(pid, tid) {
@@ -162,28 +162,29 @@ impl BreakdownTracer {
         self.note_names()
     }
 
-    /// Watches the children that this program starts until [`stop_following_own`](Self::stop_following_own), with theirs.
+    /// Watches the children that this program starts, and their descendants, until
+    /// [`stop_following_own`](Self::stop_following_own).
     ///
     /// # Errors
-    /// The BPF map is full, or the kernel does not allow more samples for the time being.
+    /// Fails if the BPF map is full, or the kernel currently does not allow more samples.
     pub fn follow_own_children(&mut self) -> Result<(), SourceError> {
         self.command_began = Some(Instant::now());
         self.set_rate(HZ_AT_FIRST)?;
         self.set(std::process::id(), FOLLOW, 0)
     }
 
-    /// Watches no more children of this program; those it has are still watched.
+    /// Stops watching new children of this program; existing ones are still watched.
     ///
     /// # Errors
-    /// The BPF map cannot be written.
+    /// Fails if the BPF map cannot be written.
     pub fn stop_following_own(&mut self) -> Result<(), SourceError> {
         self.set(std::process::id(), 0, 0)
     }
 
-    /// Counts the time of a thread by itself from now on, besides that of its process.
+    /// Counts the time of a thread separately from now on, in addition to that of its process.
     ///
     /// # Errors
-    /// The BPF map is full.
+    /// Fails if the BPF map is full.
     pub fn single_out(&mut self, tid: u32) -> Result<(), SourceError> {
         self.note_name(tid);
         self.object.insert("singled", tid, 1_u32)?;
@@ -213,32 +214,31 @@ impl BreakdownTracer {
         self.object.entries("watched")
     }
 
-    /// The processes that are watched, those that have ended included, and for which of those that were asked for: for themselves, or
-    /// for an ancestor.
+    /// Maps each watched process, including ended ones, to the requested process that it belongs to: itself or an ancestor.
     ///
     /// # Errors
-    /// The BPF map cannot be read.
+    /// Fails if the BPF map cannot be read.
     pub fn processes(&self) -> Result<BTreeMap<u32, u32>, SourceError> {
         let ended = self.ended.times.iter().map(|(pid, process)| (*pid, process.root));
         let watched = self.watched()?.into_iter().filter(|(_, watch)| watch.what & ACCOUNT != 0);
         Ok(ended.chain(watched.map(|(pid, watch)| (pid, watch.root))).collect())
     }
 
-    /// The process of a thread.
+    /// Returns the process of a thread.
     pub fn process_of(&self, tid: u32) -> Option<u32> {
         let status = self.root.maybe(&format!("proc/{tid}/status"))?;
         status_field(&status, "Tgid")?.parse().ok()
     }
 
-    /// A process's name, even if it has ended, or that of a thread that others waited for.
+    /// Returns the name of a process, even if it has ended, or of a thread that others waited for.
     pub fn name(&self, pid: u32) -> Option<&str> {
         self.names.get(&pid).map(String::as_str)
     }
 
-    /// Notes what could not be looked up any more once a process has ended: names, mappings, what its file descriptors stand for.
+    /// Records data that is lost once a process has ended: names, mappings, files behind descriptors.
     ///
     /// # Errors
-    /// The BPF maps cannot be read.
+    /// Fails if the BPF maps cannot be read.
     pub fn poll(&mut self) -> Result<(), SourceError> {
         let at_first = self.command_began.is_some_and(|began| began.elapsed() < AT_FIRST);
         if self.command_began.is_some() && !at_first {
@@ -246,7 +246,7 @@ impl BreakdownTracer {
             self.set_rate(HZ)?;
         }
         let spaces = recorder::spaces(&self.object)?;
-        // A program that has just begun loads its libraries.
+        // A program that has just started is still loading its libraries.
         if at_first {
             self.spaces.update(spaces, &self.root)
         } else {
@@ -285,7 +285,7 @@ impl BreakdownTracer {
         }
     }
 
-    /// Notes to whom answers are owed.
+    /// Records the destinations of datagrams that await an answer.
     fn note_destinations(
         &mut self,
         slices: &[(Slice, Spent)],
@@ -318,7 +318,7 @@ impl BreakdownTracer {
 
     fn note_names(&mut self) -> Result<(), SourceError> {
         for (pid, watch) in self.watched()? {
-            // The name that a process ended with is the last: `execve` gives it another one.
+            // The name at exit is final: `execve` changes it.
             let last = c_string(&watch.comm);
             if last.is_none() && watch.what & ACCOUNT != 0 {
                 self.titles.note(pid, &self.root);
@@ -346,14 +346,14 @@ impl BreakdownTracer {
     /// Stops counting, so that the times read from now on add up exactly.
     ///
     /// # Errors
-    /// The BPF map cannot be written.
+    /// Fails if the BPF map cannot be written.
     pub fn stop(&mut self) -> Result<(), SourceError> {
         self.object.set_element("stopped", 0, 1_u32)?;
         self.stopped = Some(os::monotonic_ns());
         Ok(())
     }
 
-    /// What tracing has cost.
+    /// Returns the cost of tracing.
     pub fn cost(&self) -> TraceCost {
         let (events, time) = self.object.cost();
         let whole = self.began.elapsed().as_secs_f64() * f64::from(self.clock.cpus());
@@ -363,7 +363,7 @@ impl BreakdownTracer {
     }
 }
 
-/// The time that a sample stands for, ns.
+/// Returns the time that a sample represents, ns.
 fn period(hz: u32) -> u64 {
     1_000_000_000 / u64::from(hz)
 }

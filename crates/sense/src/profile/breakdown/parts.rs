@@ -1,4 +1,4 @@
-//! Sums slices of time up into parts: what was done, by whom or what, and in which functions.
+//! Sums time slices into parts: the kind of activity, the resources or processes responsible, and the functions.
 
 use super::FirstThread;
 use super::connections::Destination;
@@ -20,30 +20,30 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::profile::{Frame, ProfileKind};
 use whyslow_model::time_breakdown::{Contributor, FEW_SAMPLES, FunctionShare, TimeKind, TimePart, UNKNOWN};
 
-/// How many contributors and functions of a part are kept.
+/// Maximum number of contributors and functions kept per part.
 const KEPT: usize = 20;
-/// The kernel's functions in which a thread sleeps for a time, and not for a signal.
+/// Kernel functions in which a thread sleeps for a period, rather than until a signal.
 const SLEEPS_FOR_A_TIME: [&str; 3] = ["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"];
 
-/// What slices are explained with.
+/// Data that explains the slices.
 pub(super) struct Sources<'a> {
     pub(super) root: &'a Root,
     pub(super) symbols: &'a KernelSymbols,
     pub(super) functions: &'a WaitFunctions,
     pub(super) stacks: &'a HashMap<u64, RawStack>,
-    /// `None` where functions are not asked for.
+    /// `None` if functions are not requested.
     pub(super) symbolizer: Option<&'a Symbolizer<'a>>,
     pub(super) files: &'a OpenFiles,
     pub(super) peers: &'a Peers,
     pub(super) titles: &'a LockTitles,
     pub(super) names: &'a BTreeMap<u32, String>,
     pub(super) first_threads: &'a HashMap<u32, FirstThread>,
-    /// Where a process sent datagrams, by number.
+    /// Destinations of a process's datagrams, by number.
     pub(super) destinations: &'a HashMap<u32, (u32, Destination)>,
 }
 
 impl Sources<'_> {
-    /// What a thread waited for that blocked while it was watched.
+    /// Returns the wait reason of a thread that blocked while it was watched.
     fn kind(&self, slice: &Slice) -> TimeKind {
         let stack = self.stacks.get(&slice.stack);
         let kind = stack.and_then(|stack| self.functions.reason(stack.kernel.iter().copied()));
@@ -51,7 +51,7 @@ impl Sources<'_> {
         self.narrowed(kind.unwrap_or(TimeKind::Other), slice, slice.flags & LOCK != 0, reads)
     }
 
-    /// The same of one that blocked before.
+    /// Returns the wait reason of a thread that was blocked before it was watched.
     fn first_kind(&self, thread: &FirstThread, slice: &Slice) -> TimeKind {
         let kind = wait_reason(thread.functions.iter().map(String::as_str)).unwrap_or(TimeKind::Other);
         let locks = thread.wanted.lock.is_some_and(|lock| lock != Lock::File);
@@ -60,7 +60,7 @@ impl Sources<'_> {
         self.narrowed(kind, &Slice { flags, ..*slice }, locks, reads)
     }
 
-    /// A futex or semaphore that is a lock; a poll for one file alone, which is a wait for that file.
+    /// Refines the reason: a futex or semaphore may be a lock, and a poll of a single file is a wait for that file.
     fn narrowed(&self, kind: TimeKind, slice: &Slice, locks: bool, reads: bool) -> TimeKind {
         match kind {
             TimeKind::Futex | TimeKind::Ipc if locks => TimeKind::Lock,
@@ -76,7 +76,7 @@ impl Sources<'_> {
         }
     }
 
-    /// The child that this is a wait for, if it is one.
+    /// Returns the child that this slice waits for, if any.
     pub(super) fn awaited_child(&self, slice: &Slice) -> Option<u32> {
         if slice.state != BLOCKED || self.kind(slice) != TimeKind::Child {
             return None;
@@ -85,7 +85,7 @@ impl Sources<'_> {
         ended.or_else(|| only_child(slice.tgid, self.root))
     }
 
-    /// Whether it is a sleep for a time.
+    /// Whether the slice is a sleep for a period.
     fn is_timed(&self, slice: &Slice) -> bool {
         let is_one = |name: &str| SLEEPS_FOR_A_TIME.iter().any(|prefix| name.starts_with(prefix));
         let stack = self.stacks.get(&slice.stack);
@@ -94,7 +94,7 @@ impl Sources<'_> {
         })
     }
 
-    /// The one that owes an answer to a datagram over UDP, in a wait for a socket that it was sent from.
+    /// Returns the peer that owes an answer to a UDP datagram, if the slice waits on the socket that the datagram was sent from.
     fn owes_answer(&self, slice: &Slice) -> Option<&Peer> {
         let (_, destination) = self.destinations.get(&slice.peer)?;
         let socket = match self.files.get(slice.tgid, slice.first) {
@@ -111,31 +111,31 @@ impl Sources<'_> {
 struct Sum {
     ns: u64,
     times: u64,
-    /// By kind, name and number.
+    /// By kind, name and PID.
     by: BTreeMap<(String, String, Option<u32>), u64>,
     functions: BTreeMap<String, u64>,
-    /// Where locks were released that were waited for.
+    /// Functions that released the awaited locks.
     released: BTreeMap<String, u64>,
     /// By process.
     processes: BTreeMap<u32, u64>,
 }
 
-/// The time of a group of processes, summed up.
+/// Sums of the time of a group of processes.
 pub(super) struct PartSums<'a> {
     sources: &'a Sources<'a>,
-    /// The processes whose times these are: what they wait for each other is no loss of its own.
+    /// The processes whose times are summed: their waits for each other are not a loss of their own.
     members: &'a BTreeSet<u32>,
     awaited: &'a BTreeSet<u32>,
     sums: BTreeMap<TimeKind, Sum>,
     on_cpu: Spent,
     /// By process.
     ran: BTreeMap<u32, u64>,
-    /// In user space and in the kernel: how many, and the time that they stand for.
+    /// Samples in user space and in the kernel: their number, and the time that they represent.
     samples: [Spent; 2],
 }
 
 impl<'a> PartSums<'a> {
-    /// Of the processes `members`; `awaited` are those whose first threads are not idle while they sleep.
+    /// Creates sums for the processes `members`. The main threads of `awaited` do not count as idle while they sleep.
     pub(super) fn new(sources: &'a Sources<'a>, members: &'a BTreeSet<u32>, awaited: &'a BTreeSet<u32>) -> Self {
         let (sums, ran) = (BTreeMap::new(), BTreeMap::new());
         Self { sources, members, awaited, sums, on_cpu: Spent::default(), ran, samples: [Spent::default(); 2] }
@@ -175,8 +175,8 @@ impl<'a> PartSums<'a> {
         }
     }
 
-    /// A thread that has done nothing but stay in one state. `holder` has the lock that it waits for: a process, and its thread if it is
-    /// of the same process.
+    /// Adds a thread that has stayed in one state. `holder` has the lock that it waits for: a process, and its thread if that
+    /// belongs to the same process.
     pub(super) fn add_still(&mut self, tid: u32, thread: &FirstThread, holder: Option<(u32, u32)>, ns: u64) {
         let spent = Spent { ns, times: 1 };
         if thread.runs {
@@ -199,13 +199,13 @@ impl<'a> PartSums<'a> {
         self.unless_idle(self.sources.first_kind(thread, slice), slice, is_timed)
     }
 
-    /// The sleep of a process that others wait for is no lack of work.
+    /// Reclassifies the sleep of a process that others wait for: it is a pause, not a lack of work.
     fn unless_idle(&self, kind: TimeKind, slice: &Slice, is_timed: impl Fn() -> bool) -> TimeKind {
         let is_awaited = kind == TimeKind::Sleep && slice.flags & MAIN != 0 && self.awaited.contains(&slice.tgid);
         if is_awaited && is_timed() { TimeKind::Pause } else { kind }
     }
 
-    /// A wait; of one that looks idle, what a server's title says was a wait for a lock.
+    /// Adds a wait. If it looks idle, the share that a server's title shows as waiting for a lock counts as a lock wait.
     fn add_blocked(&mut self, kind: TimeKind, slice: &Slice, spent: Spent, function: Option<String>) {
         let titles = self.sources.titles;
         let of = |share: f64| Spent { ns: (spent.ns as f64 * share) as u64, times: spent.times };
@@ -264,7 +264,7 @@ impl<'a> PartSums<'a> {
             && matches!(kind, TimeKind::Receive | TimeKind::Send | TimeKind::Connect | TimeKind::Pipe)
             && let Some(peer) = self.sources.peers.of(file)
         {
-            // Who has sent a datagram to a Unix socket.
+            // The process that sent a datagram to a Unix socket.
             let sender = (peer.is_client && peer.pid.is_none() && slice.flags & INTERRUPT == 0).then_some(slice.other);
             return match sender.filter(|&sender| sender != 0) {
                 Some(sender) => Some(self.client(Some(sender), None)),
@@ -282,13 +282,13 @@ impl<'a> PartSums<'a> {
         if kind == TimeKind::Child && slice.other == 0 {
             return only_child(slice.tgid, self.sources.root).map(|child| self.process(child));
         }
-        // A command that this program ended was woken by its signal.
+        // A command that this program terminated was woken by its signal.
         let ended_here = slice.other == std::process::id() && slice.other != slice.tgid;
         if !kind.is_for_others() || slice.other == 0 || ended_here {
             return None;
         }
         if slice.flags & INTERRUPT != 0 {
-            // The process that a packet interrupted need not be the one that sent it.
+            // The process that a packet interrupted need not be its sender.
             let of_sockets = matches!(kind, TimeKind::Poll | TimeKind::Receive | TimeKind::Send);
             let serves = if of_sockets { self.sources.peers.serves(slice.tgid, slice.other)? } else { return None };
             return Some(if serves { self.client(Some(slice.other), None) } else { self.process(slice.other) });
@@ -299,7 +299,7 @@ impl<'a> PartSums<'a> {
             let name = name.unwrap_or_else(|| "an ended thread".into());
             return Some(("thread".into(), name, Some(slice.other_thread)));
         }
-        // Its own threads hand work to each other.
+        // Threads of the same process hand work to each other.
         (slice.other != slice.tgid).then(|| self.process(slice.other))
     }
 
@@ -319,18 +319,18 @@ impl<'a> PartSums<'a> {
         }
     }
 
-    /// A client, by its process or address.
+    /// Describes a client by its process or address.
     fn client(&self, pid: Option<u32>, address: Option<&str>) -> (String, String, Option<u32>) {
         let name = pid.map_or_else(|| address.unwrap_or("unknown").to_owned(), |pid| self.process(pid).1);
         ("client".into(), name, pid)
     }
 
-    /// A disk or partition by its number as the kernel has it (include/linux/kdev_t.h).
+    /// Names a disk or partition by the kernel's device number (include/linux/kdev_t.h).
     fn device(&self, number: u32) -> Option<String> {
         device_name(&format!("{}:{}", number >> 20, number & 0xf_ffff), self.sources.root)
     }
 
-    /// The function that runs.
+    /// Returns the running function.
     fn running_function(&self, slice: &Slice) -> Option<String> {
         let (user, kernel) = self.frames(slice, ProfileKind::OnCpu)?;
         let of_program = innermost(&user);
@@ -339,7 +339,7 @@ impl<'a> PartSums<'a> {
         found.or_else(|| file_of(&user))
     }
 
-    /// The program's function that waits; the kernel's only where the kind of the wait does not tell as much.
+    /// Returns the program's function that waits, or the kernel's if there is none and the kind of the wait is vague.
     fn waiting_function(&self, kind: TimeKind, slice: &Slice) -> Option<String> {
         let (user, kernel) = self.frames(slice, ProfileKind::OffCpu)?;
         let of_program = user.iter().rev().filter(|frame| !is_libc(frame)).find_map(|frame| frame.function.clone());
@@ -351,29 +351,29 @@ impl<'a> PartSums<'a> {
         of_program.or_else(instead)
     }
 
-    /// The function of the program that released the lock that was waited for.
+    /// Returns the program's function that released the awaited lock.
     fn releasing_function(&self, slice: &Slice) -> Option<String> {
         let stack = self.sources.stacks.get(&slice.released)?;
         let frames = user_frames(stack, self.sources.symbolizer?);
         frames.iter().rev().filter(|frame| !is_libc(frame)).find_map(|frame| frame.function.clone())
     }
 
-    /// User and kernel frames, outermost first.
+    /// Returns the user and kernel frames, outermost first.
     fn frames(&self, slice: &Slice, kind: ProfileKind) -> Option<(Vec<Frame>, Vec<Frame>)> {
         let stack = self.sources.stacks.get(&slice.stack)?;
         let symbolizer = self.sources.symbolizer?;
         Some((user_frames(stack, symbolizer), kernel_frames(kind, stack, symbolizer)))
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub(super) fn samples(&self) -> u64 {
         self.samples.iter().map(|samples| samples.times).sum()
     }
 
-    /// The parts, longest first, as shares of `lived` nanoseconds.
+    /// Returns the parts, longest first, as shares of `lived` nanoseconds.
     pub(super) fn finish(mut self, lived: u64) -> Vec<TimePart> {
         let [user, kernel] = self.samples.map(|samples| samples.ns);
-        // Without a sample it ran too little to tell.
+        // Without a sample it ran too briefly for a split.
         let in_kernel = if user + kernel == 0 { 0.0 } else { kernel as f64 / (user + kernel) as f64 };
         let kernel_ns = (self.on_cpu.ns as f64 * in_kernel) as u64;
         for (kind, ns) in [(TimeKind::User, self.on_cpu.ns - kernel_ns), (TimeKind::Kernel, kernel_ns)] {
@@ -427,7 +427,8 @@ impl Sum {
     }
 }
 
-/// Members of one name together, and children: there may be hundreds of them. The number is that of the largest, if it is most of it.
+/// Merges contributors of one name: members, and children, of which there may be hundreds. The PID is that of the largest, if it
+/// has most of the time.
 fn by_name(
     by: BTreeMap<(String, String, Option<u32>), u64>,
     kind: TimeKind,
@@ -451,7 +452,7 @@ fn by_name(
     kept
 }
 
-/// The largest ones, as shares of their sum.
+/// Returns the largest ones, as shares of their sum.
 fn shares(weights: BTreeMap<String, u64>) -> Vec<FunctionShare> {
     let sum: u64 = weights.values().sum();
     let share = |(name, weight)| FunctionShare { name, share: weight as f64 / sum.max(1) as f64 };
@@ -461,12 +462,12 @@ fn shares(weights: BTreeMap<String, u64>) -> Vec<FunctionShare> {
     shares
 }
 
-/// The innermost function with a name.
+/// Returns the innermost function with a name.
 fn innermost(frames: &[Frame]) -> Option<String> {
     frames.iter().rev().find_map(|frame| frame.function.clone())
 }
 
-/// The file of the innermost code, where no function has a name.
+/// Returns the file of the innermost code, for stacks in which no function has a name.
 fn file_of(frames: &[Frame]) -> Option<String> {
     let file = frames.last()?.module.as_deref()?;
     Some(format!("[{}]", file.rsplit('/').next().unwrap_or(file)))

@@ -2,11 +2,11 @@
 
 use crate::bpf::c_struct;
 
-/// What is done with a process, and its children.
+/// Flags of a watched process: account its time, follow its children.
 pub(super) const ACCOUNT: u32 = 1;
 pub(super) const FOLLOW: u32 = 2;
 
-// What a thread does.
+// States of a thread.
 pub(super) const ON_CPU: u32 = 0;
 pub(super) const QUEUED: u32 = 1;
 pub(super) const BLOCKED: u32 = 2;
@@ -14,7 +14,7 @@ pub(super) const UNSEEN: u32 = 3;
 pub(super) const SAMPLE_USER: u32 = 4;
 pub(super) const SAMPLE_KERNEL: u32 = 5;
 
-// Of a wait.
+// Flags of a wait.
 pub(super) const INTERRUPT: u32 = 1;
 pub(super) const LOCK: u32 = 2;
 pub(super) const MAIN: u32 = 4;
@@ -108,7 +108,7 @@ impl Spent {
 }
 
 impl Slice {
-    /// Whether it counts samples, and not time that has passed.
+    /// Whether it counts samples rather than elapsed time.
     pub(super) fn is_sample(&self) -> bool {
         matches!(self.state, SAMPLE_USER | SAMPLE_KERNEL)
     }
@@ -119,7 +119,7 @@ impl ThreadRecord {
         matches!(self.state, BLOCKED | UNSEEN)
     }
 
-    /// What the thread is at now, as `wait_of` has it.
+    /// Returns the slice that the thread is in now, like `wait_of` in the BPF program.
     pub(super) fn open_slice(&self, tid: u32, thread: u32) -> Slice {
         let of_state = Slice { tgid: self.tgid, state: self.state, thread, ..Slice::default() };
         if !self.is_blocked() {

@@ -2,8 +2,8 @@
 
 use crate::root::Root;
 
-/// The processes that are in a control group that `matches`, by the paths in /proc/PID/cgroup (cgroups(7)). Kernel threads and this
-/// program are left out.
+/// Lists the processes in control groups that `matches` accepts, by the paths in /proc/PID/cgroup (cgroups(7)). Omits kernel
+/// threads and this program.
 pub fn processes_where(root: &Root, matches: impl Fn(&str) -> bool) -> Vec<u32> {
     let own = std::process::id();
     let pids = root.list("proc").into_iter().filter_map(|name| name.parse::<u32>().ok()).filter(|&pid| pid != own);
@@ -11,7 +11,7 @@ pub fn processes_where(root: &Root, matches: impl Fn(&str) -> bool) -> Vec<u32> 
         .collect()
 }
 
-/// The children of all threads of a process (proc_pid_task_tid_children(5)).
+/// Lists the children of all threads of a process (proc_pid_task_tid_children(5)).
 pub(super) fn children(pid: u32, root: &Root) -> Vec<u32> {
     let tids = root.list(&format!("proc/{pid}/task"));
     let lists = tids.iter().filter_map(|tid| root.maybe(&format!("proc/{pid}/task/{tid}/children")));
@@ -20,12 +20,12 @@ pub(super) fn children(pid: u32, root: &Root) -> Vec<u32> {
         .collect()
 }
 
-/// The child of a process that has only one.
+/// Returns the child of a process that has exactly one.
 pub(super) fn only_child(pid: u32, root: &Root) -> Option<u32> {
     children(pid, root).try_into().ok().map(|[child]: [u32; 1]| child)
 }
 
-/// `4:memory:/system.slice/nginx.service`, a line for each hierarchy.
+/// Iterates over the paths in lines such as `4:memory:/system.slice/nginx.service`, one for each hierarchy.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.splitn(3, ':').nth(2))
 }

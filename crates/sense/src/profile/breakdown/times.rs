@@ -1,4 +1,4 @@
-//! The times that were counted, summed up for some processes or for one thread.
+//! Sums of the counted times, for several processes or for one thread.
 
 use super::holders::{FileLocks, Lock};
 use super::parts::{PartSums, Sources};
@@ -11,57 +11,58 @@ use crate::source_error::SourceError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::time_breakdown::{LockedThread, ProgramTime, ThreadTime, TimePart};
 
-/// Whose times to sum up.
+/// The threads whose times are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadSet {
     /// The threads of these processes.
     Processes(BTreeSet<u32>),
-    /// Those of the descendants of a watched process.
+    /// The threads of a watched process's descendants.
     Children(u32),
-    /// One that was singled out.
+    /// One thread that was singled out.
     Thread(u32),
 }
 
-/// The time of some threads together.
+/// Combined time of several threads.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessTimes {
-    /// From when the first was watched to when the last ended, or until now, seconds.
+    /// Time from when the first was watched until the last ended, or until now, seconds.
     pub seconds: f64,
-    /// Threads, those that ended included.
+    /// Number of threads, including ended ones.
     pub threads: usize,
-    /// The sum of their lives while they were watched, seconds.
+    /// Sum of their lifetimes while they were watched, seconds.
     pub thread_seconds: f64,
-    /// How often they were sampled as they ran.
+    /// Number of samples taken while they ran.
     pub samples: u64,
-    /// What they did, longest first.
+    /// Activities, longest first.
     pub parts: Vec<TimePart>,
-    /// The threads that are alive, busiest first.
+    /// Threads that still exist, busiest first.
     pub busiest: Vec<ThreadTime>,
-    /// The programs that ran, those first whose processes lived longest together.
+    /// Programs that ran, the one with the longest total process lifetime first.
     pub programs: Vec<ProgramTime>,
     /// Threads that wait for each other's locks.
     pub deadlock: Vec<LockedThread>,
 }
 
-/// What is in the maps at one moment, waits that have not ended included.
+/// Snapshot of the maps, including waits that have not ended.
 struct Moment {
     now: u64,
     watched: BTreeMap<u32, Watch>,
     threads: HashMap<u32, ThreadRecord>,
     slices: HashMap<Slice, Spent>,
-    /// Of each thread that waits for a lock, the thread that holds it, or the first one of the process that does.
+    /// Maps a thread that waits for a lock to the thread that holds it, or to the main thread of the process that does.
     owners: BTreeMap<u32, u32>,
-    /// The same of threads that have done nothing but wait, by process and thread: a thread of its own, else 0.
+    /// Lock holders of threads that have done nothing but wait, by process and thread; the thread is 0 if the holder is another
+    /// process.
     holders: HashMap<u32, (u32, u32)>,
-    /// The processes that others wait for, as for a child: their first threads are not idle while they sleep.
+    /// Processes that others wait for, for example as a child: their main threads do not count as idle while they sleep.
     awaited: BTreeSet<u32>,
 }
 
 impl BreakdownTracer {
-    /// The times of each of these sets so far.
+    /// Returns the times of each of these sets so far.
     ///
     /// # Errors
-    /// The BPF maps cannot be read.
+    /// Fails if the BPF maps cannot be read.
     pub fn read(&mut self, sets: &[ThreadSet]) -> Result<Vec<ProcessTimes>, SourceError> {
         self.poll()?;
         let ids = recorder::spaces(&self.object)?;
@@ -71,10 +72,10 @@ impl BreakdownTracer {
         self.times(sets, &stacks, Some(&symbolizer))
     }
 
-    /// The same without the functions, the symbols of which take long to read.
+    /// Like [`read`](Self::read), but without functions, whose symbols take long to read.
     ///
     /// # Errors
-    /// The BPF maps cannot be read.
+    /// Fails if the BPF maps cannot be read.
     pub fn read_without_functions(&mut self, sets: &[ThreadSet]) -> Result<Vec<ProcessTimes>, SourceError> {
         self.poll()?;
         self.times(sets, &self.stacks()?, None)
@@ -156,7 +157,7 @@ impl BreakdownTracer {
         Ok(Moment { now, watched, threads, slices, owners, holders, awaited: BTreeSet::new() })
     }
 
-    /// The processes that others wait for as for a child, and that of a command.
+    /// Returns the processes that others wait for, for example as a child, and those of commands.
     fn awaited(&self, moment: &Moment, sources: &Sources<'_>) -> BTreeSet<u32> {
         let commands = moment.watched.iter().filter(|(pid, watch)| {
             watch.root == **pid && !self.first_threads.values().any(|thread| thread.tgid == **pid)
@@ -209,7 +210,7 @@ impl BreakdownTracer {
         }
     }
 
-    /// Threads that have done nothing but stay in one state since they are watched.
+    /// Returns the threads that have stayed in one state since they are watched.
     fn threads_without_event(&self, pid: u32, threads: &HashMap<u32, ThreadRecord>) -> Vec<(&u32, &FirstThread)> {
         let silent = self.first_threads.iter().filter(|(tid, thread)| thread.tgid == pid && !threads.contains_key(tid));
         silent.filter(|(tid, _)| self.root.at(format!("proc/{pid}/task/{tid}")).exists()).collect()
@@ -228,13 +229,13 @@ impl BreakdownTracer {
                 waiting_for_cpu: of(QUEUED, thread.queued) as f64 / life,
             }
         };
-        // A thread that has just ended has no name any more.
+        // A thread that has just ended no longer has a name.
         let mut all: Vec<ThreadTime> = alive.map(time).filter(|thread| !thread.name.is_empty()).collect();
         all.sort_by(|a, b| (b.on_cpu + b.waiting_for_cpu).total_cmp(&(a.on_cpu + a.waiting_for_cpu)));
         all
     }
 
-    /// What ran in these processes, by the name that each had last.
+    /// Returns the programs that ran in these processes, by the last name of each.
     fn programs(&self, pids: &BTreeSet<u32>, moment: &Moment) -> Vec<ProgramTime> {
         let mut programs: BTreeMap<&str, ProgramTime> = BTreeMap::new();
         let mut add = |pid: u32, processes: usize, lived: u64, on_cpu: u64| {
@@ -262,7 +263,7 @@ impl BreakdownTracer {
         programs
     }
 
-    /// Threads of these processes, and others, that wait for each other.
+    /// Returns threads of these processes, and of others, that wait for each other.
     fn deadlock(&self, pids: &BTreeSet<u32>, moment: &Moment) -> Vec<LockedThread> {
         let of = |tid: &u32| {
             let traced = moment.threads.get(tid).map(|thread| thread.tgid);
@@ -272,7 +273,7 @@ impl BreakdownTracer {
         if !tids.iter().filter_map(of).any(|pid| pids.contains(&pid)) {
             return Vec::new();
         }
-        // Threads have folders under /proc too, though they are not listed there.
+        // Threads have folders under /proc too, although they are not listed there.
         let named = tids.iter().map(|tid| {
             let name = self.root.word(&format!("proc/{tid}/comm")).unwrap_or_default();
             LockedThread { name, tid: *tid }
@@ -300,7 +301,7 @@ fn of_thread(tid: u32, moment: &Moment, sources: &Sources<'_>) -> ProcessTimes {
     }
 }
 
-/// Threads that wait for each other, by who waits for whom; empty if there are none.
+/// Returns threads that wait for each other, given the lock owner of each waiting thread; empty if there are none.
 fn cycle(owners: &BTreeMap<u32, u32>) -> Vec<u32> {
     for &start in owners.keys() {
         let way: Vec<u32> =

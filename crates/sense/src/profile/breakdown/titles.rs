@@ -1,30 +1,29 @@
-//! What servers say about themselves in their process titles. A session of PostgreSQL that waits for a lock sleeps like one without
-//! work; only its title tells (`update_process_title`, on by default): `postgres: user database host UPDATE waiting`.
+//! States that servers show in their process titles. A PostgreSQL session that waits for a lock sleeps like an idle one; only its
+//! title shows the difference (`update_process_title`, on by default): `postgres: user database host UPDATE waiting`.
 
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A session's title without the state, and the state.
+/// A database session, as shown in its title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Session {
-    /// The database.
     database: String,
     waits: bool,
-    /// It has a transaction open and does nothing.
+    /// The session has an open transaction and does nothing.
     idle_in_transaction: bool,
 }
 
-/// How often each watched process was seen waiting for a lock, and who may hold it.
+/// Counts how often each watched process was waiting for a lock, and collects the possible holders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LockTitles {
-    /// By process: how often it was looked at, and how often it waited.
+    /// By process: the number of checks, and the number of checks that found it waiting.
     seen: BTreeMap<u32, (u32, u32)>,
     /// Sessions of the same database that were idle in a transaction meanwhile.
     holders: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl LockTitles {
-    /// Looks at a process's title.
+    /// Reads a process's title.
     pub(super) fn note(&mut self, pid: u32, root: &Root) {
         let Some(session) = session(pid, root) else { return };
         let (looks, waits) = self.seen.entry(pid).or_default();
@@ -43,12 +42,12 @@ impl LockTitles {
         }
     }
 
-    /// The share of the time that the process waited for a lock, by its title.
+    /// Returns the share of checks at which the process waited for a lock, by its title.
     pub(super) fn waiting(&self, pid: u32) -> f64 {
         self.seen.get(&pid).map_or(0.0, |&(looks, waits)| f64::from(waits) / f64::from(looks.max(1)))
     }
 
-    /// The session that holds the lock, if only one can.
+    /// Returns the session that holds the lock, if there is only one candidate.
     pub(super) fn holder(&self, pid: u32) -> Option<u32> {
         let holders = self.holders.get(&pid)?;
         holders.first().copied().filter(|_| holders.len() == 1)
@@ -59,7 +58,7 @@ fn session(pid: u32, root: &Root) -> Option<Session> {
     parse(&root.maybe(&format!("proc/{pid}/cmdline"))?)
 }
 
-/// `postgres: [CLUSTER:] USER DATABASE HOST[(PORT)] STATE`, filled up with zeros.
+/// Parses `postgres: [CLUSTER:] USER DATABASE HOST[(PORT)] STATE`, padded with zeros.
 fn parse(title: &str) -> Option<Session> {
     let words: Vec<&str> = title.trim_end_matches(['\0', ' ']).strip_prefix("postgres: ")?.split(' ').collect();
     let host = words.iter().position(|word| word.starts_with('[') || word.ends_with(')'))?;

@@ -1,4 +1,5 @@
-//! What a thread waits for by its system call (proc_pid_syscall(5)), as bpf/wanted.h has it of threads that block while they are watched.
+//! The object that a thread waits for, from its system call (proc_pid_syscall(5)). For threads that block while they are watched,
+//! bpf/wanted.h finds the same.
 
 use super::holders::{Lock, rwlock_writer};
 use crate::root::Root;
@@ -6,22 +7,23 @@ use crate::task::awaited_lock;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Descriptors above this are none, but half an address.
+/// Larger numbers are not descriptors, but half an address.
 const MOST_FILES: u64 = 1 << 16;
-/// What those expect in futex(2) who wait for a writer in glibc, and others who count (nptl/pthread_rwlock_common.c).
+/// Futex value that glibc's waiters for a writer expect in futex(2) (nptl/pthread_rwlock_common.c). Programs that use the futex
+/// as a counter can expect it, too.
 const WRITER: u64 = 3;
 
-/// What a thread waits for.
+/// The object that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// The file descriptor; -1 if it is none, or one of several.
+    /// The file descriptor; -1 if there is none or there are several.
     pub(super) file: i32,
-    /// The events that poll(2) waits for, of one file alone.
+    /// The events of a poll(2) on a single file.
     pub(super) polled: Option<u16>,
     pub(super) lock: Option<Lock>,
 }
 
-/// `7 0x7ffd... 0x1 ...`: the number and the arguments of a system call, of a thread of this process.
+/// Parses `7 0x7ffd... 0x1 ...`: the number and the arguments of a system call, for a thread of this process.
 pub(super) fn wanted(pid: u32, line: &str, root: &Root) -> Wanted {
     let line = line.trim_end();
     let mut words = line.split(' ');
@@ -71,7 +73,7 @@ fn polls(call: i64) -> bool {
     call == libc::SYS_ppoll
 }
 
-/// select(2), which begins with a count.
+/// Whether the call is a form of select(2), whose first argument is a count.
 #[cfg(target_arch = "x86_64")]
 fn selects(call: i64) -> bool {
     matches!(call, libc::SYS_select | libc::SYS_pselect6)
@@ -82,7 +84,7 @@ fn selects(call: i64) -> bool {
     call == libc::SYS_pselect6
 }
 
-/// So many bytes of a process's memory.
+/// Reads `N` bytes of a process's memory.
 pub(super) fn memory<const N: usize>(pid: u32, address: u64, root: &Root) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     File::open(root.at(format!("proc/{pid}/mem"))).ok()?.read_exact_at(&mut bytes, address).ok()?;
@@ -113,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_semaphore_that_is_undone_is_a_lock() {
-        // Semaphore 3: less 1 with SEM_UNDO, the same without, and more 1.
+        // Semaphore 3: decrement by 1 with SEM_UNDO, the same without, and increment by 1.
         let [taken, counted, given] = [[3_i16, -1, 0x1000], [3, -1, 0], [3, 1, 0x1000]];
         let lock = |operation: &[i16; 3]| {
             of(&format!("{} 0x20 {:#x} 0x1 0x0 0x0 0x0\n", libc::SYS_semop, operation.as_ptr() as u64)).lock

@@ -16,23 +16,23 @@ use std::io::Read;
 use whyslow_model::key::TaskKey;
 use whyslow_proc::qemu::{self, GuestConfig};
 
-/// The longest command lines have a hundred disks.
+/// Maximum bytes of a command line; the longest describe a hundred disks.
 const LONGEST: u64 = 256 << 10;
 
-/// A process that runs a virtual machine.
+/// A QEMU process that runs a virtual machine.
 struct QemuProcess {
     task: TaskKey,
     config: GuestConfig,
-    /// Numbers and targets of its open files; none if they may not be read.
+    /// File descriptors and their targets; empty if they may not be read.
     files: Vec<(u32, String)>,
 }
 
-/// Those that run now.
+/// Lists the QEMU processes that are running.
 fn processes(root: &Root) -> impl Iterator<Item = QemuProcess> {
     let pids = root.list("proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     let of = move |pid: u32| {
         let command = root.word(&format!("proc/{pid}/comm"))?;
-        // One that ends meanwhile is no guest any more.
+        // A process that ends meanwhile is no longer a guest.
         QemuProcess::of(root, pid).filter(|_| qemu::may_be_qemu(&command))
     };
     pids.filter_map(of)

@@ -1,7 +1,7 @@
-//! QEMU's monitor (QMP), asked questions that change nothing.
+//! Client of QEMU's monitor (QMP) that sends only queries.
 //!
-//! Its socket serves one client at a time, and others wait: so it is left alone while it has one, as libvirt always is, and each
-//! reading has a connection of its own, for a moment.
+//! The socket serves one client at a time, and others wait. The monitor is therefore left alone while it has a client, as it
+//! always has under libvirt, and each reading uses a short connection of its own.
 
 use super::QemuProcess;
 use crate::root::Root;
@@ -10,13 +10,13 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
-/// How long it may take to answer: a guest that is stopped never does.
+/// Time limit for an answer: a stopped process never answers.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// The longest answers describe a hundred disks.
+/// Maximum bytes of an answer; the longest describe a hundred disks.
 const LONGEST: u64 = 4 << 20;
-/// Lines that answer something else: events may come at any time.
+/// Maximum number of lines skipped before an answer: events may arrive at any time.
 const MOST_EVENTS: usize = 100;
-/// State of a socket with a peer, and of one that listens, in /proc/net/unix (net/unix/af_unix.c; SS_CONNECTED, SS_UNCONNECTED).
+/// State of a connected socket in /proc/net/unix (net/unix/af_unix.c: SS_CONNECTED; a listening one is SS_UNCONNECTED).
 const CONNECTED: &str = "03";
 
 /// A connection to the monitor of one guest.
@@ -26,7 +26,7 @@ impl Monitor {
     /// Connects to the monitor of a guest.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// Returns the reason why the monitor cannot be queried.
     pub(super) fn of(root: &Root, process: &QemuProcess) -> Result<Self, String> {
         let pid = process.task.pid;
         if !root.is_live() {
@@ -40,7 +40,7 @@ impl Monitor {
         let Some(path) = process.config.monitors.iter().find(is_free) else {
             return Err("its monitor is in use".into());
         };
-        // Whoever is asked must be QEMU, whatever another program's command line says.
+        // The socket must belong to this QEMU process, whatever the command line of another program says.
         let is_its_own = |socket: UnixSocket<'_>| {
             let file = format!("socket:[{}]", socket.inode);
             process.files.iter().any(|(_, target)| *target == file)
@@ -48,14 +48,14 @@ impl Monitor {
         if !of_path(&sockets, path).any(is_its_own) {
             return Err("its monitor may not be read, or is gone".into());
         }
-        // As the process sees it: it may have file systems of its own.
+        // Resolved in the process's mount namespace, which may differ from ours.
         let seen = root.at(format!("proc/{pid}/root/{}", path.trim_start_matches('/')));
         Self::connect(&SockAddr::unix(seen).map_err(|e| e.to_string())?).map_err(|e| format!("its monitor: {e}"))
     }
 
     fn connect(address: &SockAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // That of writing is the one for connecting too.
+        // The write timeout also applies to connect(2).
         socket.set_write_timeout(Some(PATIENCE))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.connect(address)?;
@@ -66,12 +66,12 @@ impl Monitor {
         monitor.ask("qmp_capabilities").map(|_| monitor).ok_or_else(|| io::Error::other("it does not answer"))
     }
 
-    /// The answer to a question; `None` if QEMU reports an error, as it does about the balloon of a guest without one.
+    /// Sends a query. Returns `None` if QEMU reports an error, as it does for the balloon of a guest without one.
     pub(super) fn ask(&mut self, question: &str) -> Option<Value> {
         self.execute(&json!({ "execute": question }))
     }
 
-    /// The value of a property of a device, by its path.
+    /// Returns the value of a device's property, given the device's QOM path.
     pub(super) fn property(&mut self, path: &str, property: &str) -> Option<Value> {
         self.execute(&json!({ "execute": "qom-get", "arguments": { "path": path, "property": property } }))
     }
@@ -101,7 +101,8 @@ struct UnixSocket<'t> {
     inode: &'t str,
 }
 
-/// The sockets bound to a path: the one that listens, and one for each client. Paths may contain blanks, and numbers are padded.
+/// Lists the sockets bound to a path: the listening one, and one for each client. Paths may contain spaces, and numbers are
+/// padded.
 fn of_path<'t>(text: &'t str, path: &'t str) -> impl Iterator<Item = UnixSocket<'t>> {
     text.lines().filter_map(move |line| {
         let mut words = line.strip_suffix(path)?.strip_suffix(' ')?.split_whitespace();

@@ -1,6 +1,6 @@
-//! How guests are made: what their command lines say (qemu(1)), and what others know better. The kernel knows whether KVM runs them,
-//! the names of their taps (`iff` in /proc/PID/fdinfo of tun: drivers/net/tun.c), the devices behind their images, and their CPUs'
-//! threads; libvirt and QEMU's monitor, what was set since they began.
+//! Configuration of guests: from their command lines (qemu(1)) and from better sources. The kernel knows whether KVM runs them,
+//! the names of their taps (`iff` in /proc/PID/fdinfo of tun: drivers/net/tun.c), the devices behind their images, and their CPU
+//! threads; libvirt and QEMU's monitor know the settings changed since the guests started.
 
 use super::monitor::Monitor;
 use super::{QemuProcess, processes};
@@ -21,7 +21,7 @@ use whyslow_proc::qemu::{IoLimits, NetworkCard, TapName, libvirt_guest, monitor}
 pub(in crate::task) const INFO: SourceInfo =
     SourceInfo::new("proc/qemu", "virtual machines: their CPUs, disks and network cards").slow();
 
-/// Where libvirt keeps the status of the guests that run.
+/// Directory in which libvirt keeps the status of running guests.
 const LIBVIRT: &str = "run/libvirt/qemu";
 
 pub(in crate::task) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
@@ -33,15 +33,15 @@ pub(in crate::task) fn read(root: &Root, out: &mut Snapshot) -> Result<(), Sourc
     Ok(())
 }
 
-/// The limits of disks by process and name of the disk.
+/// Limits of disks, by process and disk name.
 type LibvirtLimits = BTreeMap<u32, BTreeMap<String, IoLimits>>;
 
 struct Reader<'r> {
     root: &'r Root,
     process: &'r QemuProcess,
-    /// What libvirt has set for its disks.
+    /// Limits that libvirt has set for its disks.
     limits: BTreeMap<String, IoLimits>,
-    /// If it has one, and nobody else talks to it.
+    /// The monitor, if the guest has one that no other client uses.
     monitor: Option<Monitor>,
 }
 
@@ -54,7 +54,7 @@ impl Reader<'_> {
         group.guest.push(self.guest());
     }
 
-    /// Of several accelerators that were given, the one in use.
+    /// Describes the guest. If several accelerators were given, only the one in use is reported.
     fn guest(&mut self) -> Guest {
         let mut guest = self.process.config.guest.clone();
         guest.memory_now = self.asked("query-balloon").as_ref().and_then(monitor::memory_now).into();
@@ -69,8 +69,8 @@ impl Reader<'_> {
         self.monitor.as_mut()?.ask(question)
     }
 
-    /// As the monitor says; without it, the threads called `CPU 0/KVM` or `CPU 0/TCG` (accel/*/*-accel-ops.c), as they are with
-    /// `-name debug-threads=on`, libvirt's default.
+    /// Lists the CPUs from the monitor. Without it, finds the threads named `CPU 0/KVM` or `CPU 0/TCG` (accel/*/*-accel-ops.c),
+    /// which exist with `-name debug-threads=on`, libvirt's default.
     fn cpus(&mut self) -> Vec<GuestCpu> {
         let pid = self.process.task.pid;
         let known: BTreeMap<u32, u64> = self
@@ -93,7 +93,7 @@ impl Reader<'_> {
         self.root.list(&format!("proc/{pid}/task")).iter().filter_map(thread).collect()
     }
 
-    /// Their limits are those of the command line, unless libvirt or the monitor knows of others.
+    /// Lists the disks. Their limits are those of the command line, unless libvirt or the monitor reports others.
     fn disks(&mut self) -> Vec<GuestDisk> {
         let mut disks: Vec<GuestDisk> = self.process.config.disks.iter().map(|disk| self.on_host(disk)).collect();
         for disk in &mut disks {
@@ -112,8 +112,8 @@ impl Reader<'_> {
         GuestDisk { host_device: device.into(), ..disk.clone() }
     }
 
-    /// The block device that this is, or that the file is on, as the process sees it: libvirt gives each a /dev of its own. File systems
-    /// on several devices, and those on the network, have none.
+    /// Returns the block device that a file is, or is stored on, resolved in the process's mount namespace: libvirt gives each
+    /// guest a /dev of its own. Returns `None` for file systems on several devices and for those on the network.
     fn device_of(&self, file: &str) -> Option<String> {
         if self.root.is_live() && !answers_process(self.root, self.process.task.pid, file) {
             return None;
@@ -135,7 +135,7 @@ impl Reader<'_> {
         for card in &self.process.config.cards {
             rows.push(GuestNic { interface: given(card).into(), ..card.row.clone() });
         }
-        // Taps without a card so far belong to those whose names are not given, in the order in which they were opened.
+        // The remaining taps belong to the interfaces without a given name, in the order in which they were opened.
         let is_taken = |name: &String| rows.iter().any(|row| row.interface.get() == Some(name));
         let mut taps: VecDeque<String> = self
             .process
@@ -159,7 +159,7 @@ impl Reader<'_> {
     }
 }
 
-/// What libvirt has set for all guests.
+/// Reads the limits that libvirt has set, for all guests.
 fn libvirt_limits(root: &Root) -> LibvirtLimits {
     let files = root.list(LIBVIRT).into_iter().filter(|name| name.ends_with(".xml"));
     let guests = files.filter_map(|name| libvirt_guest(&root.maybe(&format!("{LIBVIRT}/{name}"))?));
@@ -180,7 +180,7 @@ pub(crate) mod tests {
     const STAT: &str =
         "9 (qemu-kvm) S 1 9 9 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 77 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 1 0 0 0 0 0\n";
 
-    /// A guest with one of everything.
+    /// Adds a guest with one of everything.
     pub(crate) fn add_guest(tree: &CapturedTree) {
         let image = tree.path().join("images/web1.qcow2");
         let disk = format!(
@@ -278,7 +278,7 @@ pub(crate) mod tests {
         assert_eq!(taps, [("net0", Some("vnet0")), ("net1", Some("tap0"))]);
     }
 
-    /// A stopped guest of two CPUs, whose threads have no names, with a disk and a monitor.
+    /// Starts a stopped guest of two CPUs, whose threads have no names, with a disk and a monitor.
     fn start_qemu(folder: &Path) -> Reaped {
         let image = folder.join("a,b.img");
         fs::write(&image, vec![0; 1 << 20]).unwrap();
@@ -292,7 +292,7 @@ pub(crate) mod tests {
         Reaped::spawn(qemu.stdout(Stdio::null()).stderr(Stdio::null()))
     }
 
-    /// What is read of a guest, once that is as it should be.
+    /// Reads the guest until `is_ready` accepts the result.
     fn read_until(pid: u32, what: &str, is_ready: impl Fn(&Snapshot) -> bool) -> Snapshot {
         wait_for(what, || {
             let mut out = Snapshot::default();
@@ -307,7 +307,7 @@ pub(crate) mod tests {
     }
 
     fn read_of_monitor(qemu: &Reaped) -> Snapshot {
-        // Another test may be asking at the same moment.
+        // Another test may be querying the monitor at the same moment.
         let is_answered = |out: &Snapshot| {
             let has_memory = out.guest.guest.iter().any(|guest| guest.memory_now.get().is_some());
             has_memory && out.guest.guest_cpu.len() == 2 && !out.guest.guest_disk_io.is_empty()
@@ -315,7 +315,8 @@ pub(crate) mod tests {
         read_until(qemu.pid(), "the monitor of QEMU answers", is_answered)
     }
 
-    /// A guest with everything that only the monitor of QEMU knows; `None`, with the test skipped, where there is no QEMU.
+    /// Reads a guest with everything that only QEMU's monitor reports. Returns `None` and skips the test if QEMU is not
+    /// installed.
     pub(crate) fn monitored_guest() -> Option<Snapshot> {
         if !has_program("qemu-system-x86_64") {
             skip("qemu-system-x86_64 is not installed");
@@ -364,10 +365,10 @@ pub(crate) mod tests {
                 .why()
                 .contains("wsl,a: its monitor is in use")
         );
-        // What the client changes is seen when it is gone.
+        // The change of the client is visible once it has disconnected.
         let change = "{'execute':'qmp_capabilities'}{'execute':'block_set_io_throttle','arguments':{'device':'d0','bps':0,'bps_rd':0,'bps_wr':9000,'iops':0,'iops_rd':0,'iops_wr':0}}\n";
         client.write_all(change.as_bytes()).unwrap();
-        // Its greeting, and an answer to each.
+        // The greeting, and one answer per command.
         let answers = BufReader::new(client).lines().take(3).map(Result::unwrap).collect::<Vec<_>>();
         assert!(answers[2].contains("return"), "{answers:?}");
         let limit = |out: &Snapshot| {

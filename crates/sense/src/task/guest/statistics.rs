@@ -1,4 +1,4 @@
-//! What the disks of guests moved, how long that took, and what their balloon drivers report of their memory. Only QEMU's monitor knows.
+//! I/O of guests' disks, its duration, and the memory statistics of their balloon drivers. Only QEMU's monitor reports them.
 
 use super::monitor::Monitor;
 use super::{QemuProcess, processes};
@@ -41,7 +41,7 @@ fn disks(monitor: &mut Monitor, process: &QemuProcess) -> Result<Vec<GuestDiskIo
     Ok(monitor::disk_io(&blocks, &statistics, &process.config.disks))
 }
 
-/// `None` for a balloon without a name.
+/// Reads the balloon statistics. Returns `None` for a balloon without a name.
 fn memory(monitor: &mut Monitor, process: &QemuProcess) -> Option<GuestMemory> {
     let balloon = process.config.balloon.as_ref()?;
     let statistics = monitor.property(&format!("/machine/peripheral/{balloon}"), "guest-stats")?;

@@ -1,4 +1,4 @@
-//! On the live kernel: threads of this test wait for known times and reasons.
+//! Tests on the live kernel: threads of this test wait for known times and reasons.
 
 use super::{INFO, SleepTracer};
 use crate::source::{Source, loaded};
@@ -14,14 +14,14 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
 
 const WAIT: Duration = Duration::from_millis(200);
-/// Less, as a thread that is about to wait may be preempted on a busy machine.
+/// Shorter than the wait, because a thread that is about to wait may be preempted on a busy machine.
 const MIN_WAITED: Duration = Duration::from_millis(100);
 
 fn mine(out: &Snapshot) -> Option<&Sleep> {
     out.task.sleep.iter().find(|row| row.task.pid == std::process::id())
 }
 
-/// Nanoseconds that `work` adds to a metric of this process.
+/// Returns the nanoseconds by which `work` increases a metric of this process.
 fn grown(source: &mut dyn Source, metric: fn(&Sleep) -> Counter, work: impl FnOnce()) -> Duration {
     let of = |out: &Snapshot| mine(out).and_then(|row| metric(row).get()).unwrap_or(0);
     let before = of(&read(source));
@@ -103,7 +103,7 @@ fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
     let own = mine(&out).unwrap();
     let own_waits = own.run_queue_waits.get().unwrap();
     assert!(waits >= own_waits && own_waits > 0, "{waits} {own_waits}");
-    // Threads of other tests wait meanwhile.
+    // Threads of other tests wait at the same time.
     assert!(own.run_queue_latency.count().unwrap().abs_diff(own_waits) < own_waits / 2 + 10, "{own:?}");
 }
 

@@ -1,6 +1,7 @@
-//! What threads wait for, on run queues and off the CPU, and which threads hold them up (crates/sense/bpf/sched.bpf.c).
+//! Waits of threads, on run queues and off the CPU, with their reasons and the threads that block them
+//! (crates/sense/bpf/sched.bpf.c).
 //!
-//! Every context switch is traced, which costs a busy machine some percent, so this is on demand. A wait counts when it ends, if
+//! Every context switch is traced, which costs a busy machine a few percent, so this is on demand. A wait counts when it ends, if
 //! it began while tracing was on.
 
 #[cfg(test)]
@@ -23,7 +24,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::time_breakdown::TimeKind;
 use whyslow_model::value::Counter;
 
-/// Buckets of a latency, up to 2^37 ns.
+/// Number of buckets of a latency, up to 2^37 ns.
 const LATENCIES: usize = (37 - 4) * 32;
 
 c_struct! {
@@ -141,7 +142,7 @@ impl SleepTracer {
         Ok(counts.into_iter().map(|(process, counts)| (process, Histogram::from_counts(counts))).collect())
     }
 
-    /// Why threads wait there; `None` if the stack is missing or matches no reason.
+    /// Returns the reason why threads wait there; `None` if the stack is missing or matches no reason.
     fn reason(&mut self, site: &WaitSite) -> Result<Option<TimeKind>, SourceError> {
         let reason = match self.reasons.get(&site.stack) {
             Some(reason) => *reason,
@@ -158,7 +159,7 @@ impl SleepTracer {
     }
 }
 
-/// A row of zeros: everything that a process waits for is traced.
+/// A row of zeros, because the program traces all waits of a process.
 static ZEROS: LazyLock<Sleep> = LazyLock::new(|| {
     let mut row = Sleep { run_queue_latency: Histogram::from_counts([]), ..Sleep::default() };
     for metric in Sleep::INFO.metrics.iter().filter(|metric| metric.kind == MetricKind::Counter) {

@@ -1,12 +1,12 @@
-//! What a thread waits for, by the kernel functions on its stack.
+//! The reason why a thread waits, from the kernel functions on its stack.
 
 use crate::kallsyms::{KernelFunctions, KernelSymbols};
 use crate::root::Root;
 use crate::source_error::SourceError;
 use whyslow_model::time_breakdown::TimeKind;
 
-/// Prefixes of function names, as compilers add suffixes. The first line that matches any function of a stack decides: a page fault
-/// that reads from a disk is memory, a lock taken during I/O is I/O, a journal that is waited for in fsync(2) is fsync.
+/// Prefixes of function names, as compilers add suffixes. The first line that matches any function of a stack decides: a page
+/// fault that reads from a disk is memory, a lock taken during I/O is I/O, a journal commit that fsync(2) waits for is fsync.
 const PATTERNS: &[(TimeKind, &[&str])] = &[
     (TimeKind::Futex, &["futex_wait", "futex_do_wait", "futex_lock_pi", "do_futex"]),
     (
@@ -129,7 +129,7 @@ impl WaitFunctions {
         Self::parse(&root.text("proc/kallsyms")?).unless_hidden()
     }
 
-    /// Of symbols that are read already.
+    /// Matches symbols that were read already.
     pub(crate) fn of(symbols: &KernelSymbols) -> Result<Self, SourceError> {
         Self(symbols.map(|(name, _)| matching_pattern(name))).unless_hidden()
     }
@@ -148,13 +148,13 @@ impl WaitFunctions {
         Self(KernelFunctions::parse(text, |name, _| matching_pattern(name)))
     }
 
-    /// What a thread with this stack waits for.
+    /// Returns the reason why a thread with this stack waits.
     pub(crate) fn reason(&self, stack: impl IntoIterator<Item = u64>) -> Option<TimeKind> {
         stack.into_iter().filter_map(|address| *self.0.find(address)?).min().map(|line| PATTERNS[line].0)
     }
 }
 
-/// What a thread waits for in these functions.
+/// Returns the reason why a thread waits in these functions.
 pub(crate) fn of_functions<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<TimeKind> {
     names.into_iter().filter_map(matching_pattern).min().map(|line| PATTERNS[line].0)
 }
