@@ -1,22 +1,22 @@
-//! Who is answered.
+//! Access control for requests.
 
 use crate::request::PageRequest;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use std::net::IpAddr;
 
-/// By which names the server may be called, and what a client must know.
+/// The names that the server answers to, and the token that clients need.
 #[derive(Clone, Debug, Default)]
 pub struct AccessRules {
-    /// Names that the `Host` header may have, besides addresses and `localhost`.
+    /// Names accepted in the `Host` header, besides addresses and `localhost`.
     pub names: HostNames,
-    /// What follows `Bearer` in the `Authorization` header, if that is needed.
+    /// Token required after `Bearer` in the `Authorization` header, if any.
     pub token: Option<String>,
-    /// Whether the parameter `token` of the address will do as well: for a page that a person opens.
+    /// Whether the token may also be in the URL parameter `token`, for a page that a person opens.
     pub takes_token_from_address: bool,
 }
 
-/// Names of this server, in any case.
+/// Names of this server, compared without regard to case.
 #[derive(Clone, Debug, Default)]
 pub struct HostNames(Vec<String>);
 
@@ -26,7 +26,7 @@ impl<S: Into<String>> FromIterator<S> for HostNames {
     }
 }
 
-/// Why a request is not answered.
+/// Reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Host,
@@ -52,20 +52,20 @@ impl AccessRules {
     }
 }
 
-/// The value of a header that must not be there twice.
+/// Returns the value of a header; `None` if it is missing or occurs twice.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() { None } else { value.to_str().ok() }
 }
 
-/// Whether an `Origin` header is that of this server's own pages, which are reached as `host`.
+/// Whether an `Origin` header is that of this server's own pages, which the client reached as `host`.
 fn is_own(origin: &str, host: &str) -> bool {
     origin.strip_prefix("http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host))
 }
 
 impl HostNames {
-    /// Whether a `Host` header names this server. An address cannot be rebound, so any address does.
+    /// Whether a `Host` header names this server. Every address is accepted, because an address cannot be rebound.
     fn know(&self, host: &str) -> bool {
         let name = without_port(host);
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
@@ -74,7 +74,7 @@ impl HostNames {
     }
 }
 
-/// `name:80` or `[::1]:80` without the port.
+/// Removes the port of `name:80` or `[::1]:80`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port))
@@ -86,7 +86,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Takes as long for any two texts of the same length.
+/// Compares in constant time for texts of the same length.
 fn are_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
 }

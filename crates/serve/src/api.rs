@@ -1,31 +1,31 @@
-//! Requests to a read-only JSON interface: their parameters, and why one is not answered.
+//! Requests to a read-only JSON interface: their parameters, and their errors.
 
 use crate::{Page, PageRequest, PageStatus};
 use std::ops::RangeInclusive;
 
-/// The latest time that can be asked for, seconds since 1970: in the year 2262, where nanoseconds end.
+/// The latest time that a request can name, seconds since 1970: in the year 2262, the limit of 64-bit nanoseconds.
 const LATEST: f64 = 9e9;
 
-/// Why a request is not answered with what it asks for.
+/// Reason why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
-    /// It makes no sense.
+    /// The request is invalid.
     BadRequest(String),
-    /// There is no such thing.
+    /// The requested object does not exist.
     NotFound(String),
-    /// Not now.
+    /// The server is busy.
     Busy(String),
 }
 
 impl ApiError {
-    /// Why, in words.
+    /// Returns the reason in words.
     pub fn message(&self) -> &str {
         match self {
             Self::BadRequest(why) | Self::NotFound(why) | Self::Busy(why) => why,
         }
     }
 
-    /// An answer that refuses, with a document that says why.
+    /// Returns the error response, with a document that gives the reason.
     pub fn page(&self, document: String) -> Page {
         let status = match self {
             Self::BadRequest(_) => PageStatus::BadRequest,
@@ -41,13 +41,13 @@ impl ApiError {
 pub struct Parameters<'r>(&'r PageRequest);
 
 impl<'r> Parameters<'r> {
-    /// Those of a request, which may have these.
+    /// Returns the parameters of a request that accepts the parameters `known`.
     ///
     /// # Errors
-    /// There is another one, or one is given twice.
+    /// Fails if there is another parameter, or one is given twice.
     pub fn of(asked: &'r PageRequest, known: &[&str]) -> Result<Self, ApiError> {
         for (name, _) in &asked.parameters {
-            // The server has looked at it.
+            // The server has checked it already.
             if name != "token" && !known.contains(&name.as_str()) {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(ApiError::BadRequest(format!("there is no parameter '{name}' here; known: {known}")));
@@ -59,23 +59,23 @@ impl<'r> Parameters<'r> {
         Ok(Self(asked))
     }
 
-    /// A parameter, if it is given.
+    /// Returns a parameter, if it is given.
     pub fn text(&self, name: &str) -> Option<&'r str> {
         self.0.parameter(name)
     }
 
-    /// A parameter that is needed.
+    /// Returns a required parameter.
     ///
     /// # Errors
-    /// It is missing.
+    /// Fails if it is missing.
     pub fn needed(&self, name: &str) -> Result<&'r str, ApiError> {
         self.text(name).ok_or_else(|| ApiError::BadRequest(format!("{name} is missing")))
     }
 
-    /// A time given in seconds since 1970, in milliseconds.
+    /// Returns a time in milliseconds; the parameter is in seconds since 1970.
     ///
     /// # Errors
-    /// It is not a number of seconds.
+    /// Fails if it is not a number of seconds.
     pub fn milliseconds(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let seconds = text.parse::<f64>().ok().filter(|seconds| seconds.abs() <= LATEST);
@@ -83,10 +83,10 @@ impl<'r> Parameters<'r> {
         Ok(Some((seconds.ok_or_else(wrong)? * 1e3).round() as i64))
     }
 
-    /// A number.
+    /// Returns a number.
     ///
     /// # Errors
-    /// It is none, or out of range.
+    /// Fails if it is not a number, or out of range.
     pub fn number(&self, name: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, ApiError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let (least, most) = (range.start(), range.end());
@@ -96,27 +96,27 @@ impl<'r> Parameters<'r> {
     }
 }
 
-/// What of the page of a host is asked for.
+/// The requested parts of a host's page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageContent {
-    /// All of it.
+    /// All parts.
     #[default]
     Everything,
     /// Without diagnosis or explanation.
     Charts,
-    /// The charts that may have data, without it.
+    /// The charts that may have data, but without the data.
     Outline,
-    /// Diagnosis or explanation alone.
+    /// Only diagnosis or explanation.
     Answer,
 }
 
 impl PageContent {
     const NAMES: [(&str, Self); 3] = [("charts", Self::Charts), ("outline", Self::Outline), ("answer", Self::Answer)];
 
-    /// What the parameter `only` asks for.
+    /// Parses the parameter `only`.
     ///
     /// # Errors
-    /// It is none of those that there are.
+    /// Fails if the value is unknown.
     pub fn of(parameters: &Parameters<'_>) -> Result<Self, ApiError> {
         let Some(text) = parameters.text("only") else { return Ok(Self::default()) };
         let known = Self::NAMES.iter().find(|(name, _)| *name == text);
@@ -124,12 +124,12 @@ impl PageContent {
         known.map(|(_, content)| *content).ok_or_else(wrong)
     }
 
-    /// Whether charts with their data are.
+    /// Whether it includes charts with their data.
     pub fn has_charts(self) -> bool {
         matches!(self, Self::Everything | Self::Charts)
     }
 
-    /// Whether what happened is.
+    /// Whether it includes the diagnosis or explanation.
     pub fn has_answer(self) -> bool {
         matches!(self, Self::Everything | Self::Answer)
     }

@@ -1,4 +1,4 @@
-//! How long a connection may last.
+//! Time limit for a connection.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// A time that moves as the connection gets on.
+/// A deadline that moves as the connection makes progress.
 pub(crate) struct Deadline(Mutex<Instant>);
 
 impl Deadline {
@@ -14,7 +14,7 @@ impl Deadline {
         Self(Mutex::new(Instant::now() + time))
     }
 
-    /// Sets it anew, from now.
+    /// Sets the deadline, counted from now.
     pub(crate) fn set(&self, time: Duration) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + time;
     }
@@ -23,7 +23,7 @@ impl Deadline {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for something, as long as the deadline has not passed.
+    /// Waits for `work` until the deadline has passed.
     pub(crate) async fn limit(&self, work: impl Future) {
         let mut work = pin!(work);
         loop {

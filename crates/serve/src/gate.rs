@@ -1,16 +1,16 @@
-//! Lets few in at once: what takes long keeps a CPU busy.
+//! Limits the number of concurrent expensive requests, each of which keeps a CPU busy.
 
 use crate::ApiError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many are let in at once, and how many may wait for that; others would keep the server from quick answers.
+/// Maximum number of concurrent requests, and of waiting ones; more would delay quick answers.
 const MOST_INSIDE: usize = 2;
 const MOST_WAITING: usize = 3;
-/// How long to wait.
+/// Maximum time to wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many are inside, and how many wait.
+/// Counts the requests that run and that wait.
 #[derive(Debug, Default)]
 pub struct Gate {
     counts: Mutex<Counts>,
@@ -23,15 +23,15 @@ struct Counts {
     waiting: usize,
 }
 
-/// A place inside, which is free again when this is dropped.
+/// A slot, released when this is dropped.
 #[derive(Debug)]
 pub struct Visit<'g>(&'g Gate);
 
 impl Gate {
-    /// Waits to be let in.
+    /// Waits for a slot.
     ///
     /// # Errors
-    /// Too many wait already, or it takes too long.
+    /// Fails if too many requests wait already, or if it takes too long.
     pub fn enter(&self) -> Result<Visit<'_>, ApiError> {
         let busy = || ApiError::Busy("too much is being read at the moment; try again in a few seconds".into());
         let mut counts = self.counts();

@@ -1,11 +1,11 @@
 //! Serves read-only pages over HTTP.
 //!
-//! Whoever can open a connection can be hostile, and so can a page in a browser on this machine: its author can point a name at
-//! 127.0.0.1 and read what listens there (DNS rebinding). So the `Host` header must be an address or a known name, an `Origin` header
-//! the server's own, beyond this machine a token is needed, and connections, headers and times are limited.
+//! Any client that can connect may be hostile, and so may a page in a browser on this machine: its author can point a name at
+//! 127.0.0.1 and read what listens there (DNS rebinding). So the `Host` header must be an address or a known name, an `Origin`
+//! header the server's own, beyond this machine a token is needed, and connections, headers and times are limited.
 //!
-//! Connections are served in one thread. Answers are computed in others, so that one that takes long delays no other. Everybody is let
-//! in at once: of those who have not asked for anything yet, the oldest have to leave when there are too many.
+//! Connections are served in one thread. Answers are computed in others, so that a slow one delays no other. Every connection is
+//! accepted at once; if there are too many, the oldest ones that have not sent a request yet are closed.
 
 mod access;
 mod api;
@@ -42,29 +42,29 @@ use strangers::{Connections, Place};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
-/// The most connections at once. Each needs a file descriptor, and a program may usually have a thousand.
+/// Maximum number of connections. Each needs a file descriptor, and a program usually has a limit of about a thousand.
 const MOST_CONNECTIONS: usize = 256;
-/// The most connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// The most answers that are computed at once; further ones wait.
+/// Maximum number of answers computed at the same time; further ones wait.
 const MOST_ANSWERS: usize = 8;
-/// How long a client may take to send its request's headers.
+/// Time limit for a client to send its request's headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a connection may last without an answer being computed: to be asked, and to take the answer, if that is small.
+/// Time limit for a connection, apart from computing an answer: to receive the request, and to send a small answer.
 const TRANSFER_WITHIN: Duration = Duration::from_secs(15);
-/// The least number of bytes a second at which a client takes a large answer.
+/// Minimum rate at which a client must receive a large answer, bytes per second.
 const SLOWEST: usize = 64 << 10;
-/// How long it may take to compute an answer.
+/// Time limit for computing an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
-/// The most bytes of a request that are kept in memory, which bounds its headers.
+/// Maximum bytes of a request in memory, which limits its headers.
 const MOST_BYTES: usize = 16 << 10;
-/// After an error of accept(2), such as too many open files.
+/// Pause after an error of accept(2), such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes the page that is asked for; `None` if there is none.
+/// Builds the requested page; returns `None` if there is none.
 pub type PageFn = Box<dyn Fn(&PageRequest) -> Option<Page> + Send + Sync>;
 
-/// Answers requests in threads of its own until it is dropped.
+/// Answers requests in its own threads until it is dropped.
 pub struct Server {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -72,10 +72,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on an address and serves pages to those whom the rules allow.
+    /// Listens on an address and serves pages to clients that the rules allow.
     ///
     /// # Errors
-    /// The address cannot be listened on, or the thread cannot be started.
+    /// Fails if the server cannot listen on the address, or cannot start the thread.
     pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -91,16 +91,16 @@ impl Server {
         let site = Arc::new(Site { access, pages, answers: Arc::new(Semaphore::new(MOST_ANSWERS)) });
         let serve = move || {
             runtime.spawn(accept(listener, site));
-            // An error says that the sender was dropped, which ends it as well.
+            // An error means that the sender was dropped, which also ends the server.
             let _ = runtime.block_on(stopped);
-            // An answer that is still being computed is no longer wanted.
+            // Abandons answers that are still being computed.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("http".into()).spawn(serve)?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// The address it listens on: with the port that the kernel chose, if that was 0.
+    /// Returns the address it listens on; if the given port was 0, with the port that the kernel chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -126,7 +126,7 @@ async fn accept(listener: TcpListener, site: Arc<Site>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Without a place the connection is closed.
+                // Closes the connection if there is no slot.
                 let Some(place) = connections.enter() else { continue };
                 let site = site.clone();
                 let number = place.number();
@@ -155,15 +155,15 @@ async fn serve(stream: TcpStream, site: &Arc<Site>, place: &Place) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(MOST_BYTES)
-        // The client may keep the connection no longer than it needs it.
+        // The client may use the connection for one request only.
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), answer);
-    // What goes wrong with a connection is the client's affair.
+    // Errors of a connection concern only its client.
     deadline.limit(connection).await;
 }
 
 impl Site {
-    /// What is asked for, or why that is not answered.
+    /// Returns the request, or the response that refuses it.
     fn check(&self, request: &Request<Incoming>) -> Result<PageRequest, Box<Response<Full<Bytes>>>> {
         let asked = PageRequest::of(request.uri());
         self.access.check(request.headers(), &asked).map_err(|refusal| Box::new(refused(refusal)))?;
@@ -181,7 +181,7 @@ impl Site {
         response
     }
 
-    /// Computes a page, once there is a thread for it.
+    /// Computes a page once a thread is available.
     async fn page(self: &Arc<Self>, asked: PageRequest) -> Response<Full<Bytes>> {
         // The semaphore is never closed.
         let permit = self.answers.clone().acquire_owned().await;
@@ -190,10 +190,10 @@ impl Site {
         let compute = move || {
             let page = (site.pages)(&asked);
             drop(permit);
-            // Nobody waits for an answer that took too long.
+            // Fails if the answer took too long; the receiver is gone then.
             drop(answer.send(page));
         };
-        // The runtime's own threads for this panic if none can be started.
+        // tokio's blocking threads are not used, because the runtime panics if none can be started.
         if std::thread::Builder::new().name("answer".into()).spawn(compute).is_err() {
             let why =
                 "cannot start a thread for the answer: raise the limit on tasks (pids.max, TasksMax=, ulimit -u)\n";

@@ -1,4 +1,4 @@
-//! Where to listen, under which names, and with which token.
+//! Options for listening: addresses, names, and the token.
 
 use clap::Args;
 use std::fmt::Write;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::{AccessRules, HostNames};
 
-/// The name of this machine.
+/// File with the name of this machine.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
-/// Bytes of a token that is made up.
+/// Length of a generated token, bytes.
 const TOKEN_BYTES: usize = 24;
-/// Where the secret stands in an address that is printed without it.
+/// Placeholder for the secret in an address that is printed without it.
 const IN_FILE: &str = "TOKEN_OF_THE_FILE";
 
 /// Where to listen, and who is answered. Each command has its own words for what they mean there.
@@ -29,18 +29,18 @@ pub struct ListenOptions {
 }
 
 impl ListenOptions {
-    /// The token in the file, if there is one.
+    /// Reads the token in the file, if one is given.
     ///
     /// # Errors
-    /// It cannot be read, or is not one word.
+    /// Fails if the file cannot be read, or does not contain a single word.
     pub fn token(&self) -> Result<Option<String>, String> {
         self.token_file.as_deref().map(read_token).transpose()
     }
 
-    /// The token of a page that a person opens: that in the file, or else a new one.
+    /// Returns the token of a page that a person opens: the one in the file, or else a new one.
     ///
     /// # Errors
-    /// As for [`token`](Self::token); the system has no random numbers.
+    /// Fails like [`token`](Self::token), or if the system has no random numbers.
     pub fn page_token(&self) -> Result<PageToken, String> {
         Ok(match self.token()? {
             Some(secret) => PageToken { secret, is_new: false },
@@ -48,14 +48,14 @@ impl ListenOptions {
         })
     }
 
-    /// The names by which clients may call this machine: its own, and those that are allowed.
+    /// Returns the names that clients may use for this machine: its own, and the allowed ones.
     pub fn host_names(&self) -> HostNames {
         let own = Some(host_name()).filter(|name| !name.is_empty());
         self.allow_host.iter().cloned().chain(own).collect()
     }
 }
 
-/// What the address of a page ends in: who knows it may read the page.
+/// The secret in the address of a page; a client that has it may read the page.
 #[derive(Clone, Debug)]
 pub struct PageToken {
     secret: String,
@@ -63,13 +63,13 @@ pub struct PageToken {
 }
 
 impl PageToken {
-    /// The rules by which a page with this token is served.
+    /// Returns the rules for serving a page with this token.
     pub fn access(&self, names: HostNames) -> AccessRules {
         AccessRules { names, token: Some(self.secret.clone()), takes_token_from_address: true }
     }
 
-    /// The address of the page, as it is printed. What is printed may end up in a log, so it has the token only if that was made up:
-    /// it was kept in a file so that it need not be printed.
+    /// Returns the address of the page for printing. The output may end up in a log, so it contains the token only if that was
+    /// generated: a token in a file need not be printed.
     pub fn address(&self, listening: SocketAddr) -> String {
         let reached = if listening.ip().is_unspecified() {
             format!("{}:{}", host_name(), listening.port())
@@ -81,19 +81,19 @@ impl PageToken {
     }
 }
 
-/// What has to be said of an address that others than this machine can reach.
+/// Returns a warning for an address that other machines can reach.
 pub fn unencrypted(listening: SocketAddr) -> Option<&'static str> {
     let said = "the connection is not encrypted: whoever can listen in on it can read everything, and the token";
     (!listening.ip().is_loopback()).then_some(said)
 }
 
-/// The name of this machine; empty if it cannot be read.
+/// Returns the name of this machine; empty if it cannot be read.
 pub fn host_name() -> String {
     let text = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A token that nobody can guess, in hexadecimal digits.
+/// Generates a random token in hexadecimal digits.
 fn new_token() -> Result<String, String> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|e| format!("cannot make up a token: {e}"))?;

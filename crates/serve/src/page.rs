@@ -1,4 +1,4 @@
-//! What a client is answered.
+//! Responses to clients.
 
 use crate::access::Refusal;
 use bytes::Bytes;
@@ -9,52 +9,52 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-/// The type of plain text.
+/// Content type of plain text.
 const TEXT: &str = "text/plain; charset=utf-8";
-/// The policy of what is no page for a browser.
+/// Content security policy of responses that are not HTML pages.
 const NOTHING: HeaderValue = HeaderValue::from_static("default-src 'none'");
 
-/// What a path leads to.
+/// The response for a path.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Whether it is what was asked for.
+    /// Status of the response.
     pub status: PageStatus,
-    /// Its type, such as `text/plain; charset=utf-8`.
+    /// Content type, such as `text/plain; charset=utf-8`.
     pub content_type: &'static str,
     /// The content security policy of an HTML page.
     pub policy: Option<String>,
-    /// Its text.
+    /// Content of the response.
     pub body: Vec<u8>,
 }
 
-/// Whether a page is what was asked for.
+/// Status of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageStatus {
-    /// It is.
+    /// The requested page.
     #[default]
     Found,
-    /// There is nothing new.
+    /// There is no new content.
     NoContent,
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     BadRequest,
-    /// There is no such thing.
+    /// The requested object does not exist.
     NotFound,
-    /// Not now.
+    /// The server is busy.
     Unavailable,
 }
 
 impl Page {
-    /// A page that is what was asked for.
+    /// Creates a page with status `Found`.
     pub fn new(content_type: &'static str, body: Vec<u8>) -> Self {
         Self { content_type, body, ..Self::default() }
     }
 
-    /// A document.
+    /// Creates a JSON document.
     pub fn json(document: String) -> Self {
         Self::new("application/json", document.into_bytes())
     }
 
-    /// A page for a browser, which may do what the policy says.
+    /// Creates an HTML page with a content security policy.
     pub fn html(html: String, policy: String) -> Self {
         Self { policy: Some(policy), ..Self::new("text/html; charset=utf-8", html.into_bytes()) }
     }
@@ -79,7 +79,7 @@ impl From<Page> for Response<Full<Bytes>> {
     }
 }
 
-/// The answer to a request that is refused.
+/// Builds the response to a refused request.
 pub(crate) fn refused(refusal: Refusal) -> Response<Full<Bytes>> {
     let with_token = |text| {
         let mut response = words(StatusCode::UNAUTHORIZED, text);
@@ -99,14 +99,14 @@ pub(crate) fn refused(refusal: Refusal) -> Response<Full<Bytes>> {
     }
 }
 
-/// The answer to another method.
+/// Builds the response to an unsupported method.
 pub(crate) fn only_get() -> Response<Full<Bytes>> {
     let mut response = words(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     response
 }
 
-/// A sentence in place of a page.
+/// Builds a response that consists of one sentence.
 pub(crate) fn words(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
     response(status, TEXT, text.into(), NOTHING)
 }

@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! Requests of clients.
 
 use hyper::Uri;
 
@@ -7,7 +7,7 @@ use hyper::Uri;
 pub struct PageRequest {
     /// The path, such as `/metrics`.
     pub path: String,
-    /// The parameters that follow it, decoded, in their order.
+    /// The decoded query parameters, in order.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -18,7 +18,7 @@ impl PageRequest {
         Self { path: uri.path().to_owned(), parameters }
     }
 
-    /// The value of a parameter; of one that is given twice, there is none.
+    /// Returns the value of a parameter; `None` if it is given twice.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let mut values = self.parameters.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let value = values.next()?;

@@ -1,4 +1,4 @@
-//! Who is connected, and who has to leave when there are too many.
+//! Open connections, and the choice of those to close if there are too many.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,14 @@ pub(crate) struct Connections {
 struct State {
     /// The next connection's number.
     next: u64,
-    /// All connections by number.
+    /// All connections, by number.
     all: BTreeSet<u64>,
-    /// Those that have not asked for anything yet, by number, so the oldest first. A client asks as soon as it is connected: the
-    /// longer one has not, the less is lost with it.
+    /// Connections without a request so far, by number, hence the oldest first. A client sends a request as soon as it is
+    /// connected: the longer it has not, the less is lost by closing its connection.
     strangers: BTreeMap<u64, AbortHandle>,
 }
 
-/// A connection's place, which is free again when this is dropped.
+/// A connection's slot, released when this is dropped.
 pub(crate) struct Place {
     number: u64,
     connections: Connections,
@@ -33,7 +33,8 @@ impl Connections {
         Self { most, state: Arc::default() }
     }
 
-    /// A place for a new connection, for which the oldest stranger may have to leave; `None` if all are being answered.
+    /// Returns a slot for a new connection, and closes the oldest one without a request if necessary; `None` if all connections
+    /// are being answered.
     pub(crate) fn enter(&self) -> Option<Place> {
         if self.state().all.len() >= self.most && !self.send_oldest_away() {
             return None;
@@ -45,12 +46,12 @@ impl Connections {
         Some(Place { number, connections: self.clone() })
     }
 
-    /// Has a connection end by this handle as long as it has not asked for anything.
+    /// Allows a connection to be closed through this handle until it has sent a request.
     pub(crate) fn may_end(&self, number: u64, task: AbortHandle) {
         self.state().strangers.insert(number, task);
     }
 
-    /// Ends the connection of the oldest stranger. Returns whether there was one.
+    /// Closes the oldest connection without a request. Returns whether there was one.
     pub(crate) fn send_oldest_away(&self) -> bool {
         let mut state = self.state();
         let Some((number, task)) = state.strangers.pop_first() else { return false };
@@ -70,7 +71,7 @@ impl Place {
         self.number
     }
 
-    /// The connection has asked for something, and stays until it is answered.
+    /// Records that the connection has sent a request; it then stays open until it is answered.
     pub(crate) fn has_asked(&self) {
         self.connections.state().strangers.remove(&self.number);
     }

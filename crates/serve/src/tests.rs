@@ -30,7 +30,7 @@ fn ask(server: &Server, request: &str) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // A refusal can reset the connection after its answer.
+    // A refused connection can be reset after its answer.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8(answer).unwrap()
 }
@@ -164,7 +164,7 @@ fn idle_connections_do_not_keep_others_out_for_long() {
     for _ in 0..20 {
         assert!(get(&server, "/metrics", "Host: localhost\r\n").ends_with("up 1\n"));
     }
-    // It did not wait for them to run out of time: most of them are still connected.
+    // The server did not wait for their timeouts: most of them are still connected.
     let is_connected = |stream: &&TcpStream| {
         stream.set_nonblocking(true).unwrap();
         (&**stream).read(&mut [0]).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
