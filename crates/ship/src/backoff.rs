@@ -1,19 +1,19 @@
-//! How long to wait after a failure.
+//! Waiting time after failures.
 
 use std::time::Duration;
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Doubles the time after each failure in a row, from a second to ten minutes, each within a random half of it: hosts that failed
-/// together do not come back together.
+/// Doubles the waiting time after each consecutive failure, from a second to ten minutes, randomly reduced by up to a half: hosts
+/// that failed together do not retry together.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// The time to wait after another failure.
+    /// Records another failure and returns the time to wait.
     pub fn failed(&mut self) -> Duration {
         let doubled = SHORTEST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
@@ -21,7 +21,7 @@ impl Backoff {
         doubled.mul_f64(0.5 + random / 2.0)
     }
 
-    /// Begins anew after a success.
+    /// Resets the waiting time after a success.
     pub fn succeeded(&mut self) {
         self.failures = 0;
     }

@@ -1,4 +1,4 @@
-//! Where files are delivered to: a folder, or a bucket of a store that speaks S3.
+//! Destinations of deliveries: a folder, or a bucket of an S3-compatible store.
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as ObjectPath;
@@ -18,14 +18,14 @@ use tokio::runtime::Runtime;
 use whyslow_bucket::{AddressError, BucketAddress, StoreAddress, in_one_line};
 use whyslow_model::human;
 
-/// What is added to the name of a file that is not complete yet: no reader takes it for one.
+/// Suffix of an incomplete file, which readers ignore.
 const PART: &str = ".part";
-/// How often a request to the store looks whether it is to end.
+/// Interval at which a request to the store checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// A request that takes longer has failed: the store does not answer, or much too slowly.
+/// Time limit of a request: beyond it, the store does not answer or is much too slow.
 const LONGEST_REQUEST: Duration = Duration::from_secs(120);
 
-/// Why nothing can be delivered.
+/// Reason why a delivery failed.
 #[derive(Debug)]
 pub struct ShipError(String);
 
@@ -55,7 +55,7 @@ impl From<AddressError> for ShipError {
     }
 }
 
-/// A store.
+/// The folder or bucket that files are delivered to.
 pub struct Destination {
     address: String,
     kind: Kind,
@@ -72,20 +72,20 @@ struct Bucket {
 }
 
 impl Destination {
-    /// A folder, which exists, or `s3://BUCKET/PREFIX`. Credentials, region and endpoint of a bucket come from the environment, or
-    /// from the machine's role.
+    /// Opens an existing folder, or `s3://BUCKET/PREFIX`. Credentials, region and endpoint of a bucket come from the environment,
+    /// or from the machine's role.
     ///
     /// # Errors
-    /// There is no such folder; an address that is not understood, or settings that cannot be.
+    /// Fails if there is no such folder, or if the address or the settings are invalid.
     pub fn open(address: &str) -> Result<Self, ShipError> {
         Self::open_with(address, AmazonS3Builder::from_env())
     }
 
-    /// The same with these settings for a bucket.
+    /// Opens a destination with these settings for a bucket.
     pub(crate) fn open_with(address: &str, settings: AmazonS3Builder) -> Result<Self, ShipError> {
         let kind = match StoreAddress::parse(address)? {
             StoreAddress::Bucket(bucket) => Kind::Bucket(Box::new(Bucket::open(&bucket, settings)?)),
-            // Made here, it would hide that what should be mounted there is not.
+            // Creating it here would hide a missing mount.
             StoreAddress::Folder(folder) if !folder.is_dir() => {
                 return Err(ShipError::new(format!(
                     "{address}: no such folder; create it, or mount what should be there"
@@ -96,15 +96,15 @@ impl Destination {
         Ok(Self { address: address.to_owned(), kind })
     }
 
-    /// As it was given.
+    /// Returns the address as given.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Puts a file in its place, instead of one that is there; all of it or nothing. Raising `stop` ends an upload.
+    /// Delivers a file and replaces an existing one, atomically. Raising `stop` ends an upload.
     ///
     /// # Errors
-    /// It was not delivered.
+    /// Fails if the file was not delivered.
     pub fn put(&self, path: &str, bytes: Vec<u8>, stop: &AtomicBool) -> Result<(), ShipError> {
         match &self.kind {
             Kind::Folder(folder) => put_in_folder(folder, path, &bytes),
@@ -112,11 +112,11 @@ impl Destination {
         }
     }
 
-    /// What is at a path; `None` if nothing is, or nothing that may be read: a bucket whose listing is forbidden does not tell these
-    /// apart. Raising `stop` ends it.
+    /// Reads the file at a path; returns `None` if there is none, or none that may be read: a bucket that forbids listing does
+    /// not distinguish these. Raising `stop` ends it.
     ///
     /// # Errors
-    /// It cannot be read, is no file, or is longer than `most` bytes.
+    /// Fails if the content cannot be read, is not a file, or is longer than `most` bytes.
     pub(crate) fn get(&self, path: &str, most: u64, stop: &AtomicBool) -> Result<Option<Vec<u8>>, ShipError> {
         match &self.kind {
             Kind::Folder(folder) => get_from_folder(&folder.join(path), most),
@@ -127,7 +127,7 @@ impl Destination {
 
 impl Bucket {
     fn open(address: &BucketAddress, settings: AmazonS3Builder) -> Result<Self, ShipError> {
-        // What failed is repeated by whoever delivers, with what is newest by then.
+        // No retries here: the caller retries, with the newest data by then.
         let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let store = address.open(settings.with_retry(retry))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -158,7 +158,7 @@ impl Bucket {
         self.run(path, stop, download)
     }
 
-    /// The result of a request to the store, unless it takes too long or is to end.
+    /// Runs a request to the store. Fails if it takes too long or is stopped.
     fn run<T>(
         &self,
         path: &str,
@@ -190,7 +190,7 @@ fn can_start_threads() -> Result<(), String> {
     started.map(|thread| drop(thread.join())).map_err(|e| human::no_thread(&e))
 }
 
-/// The path as it is: `from` would encode its percent signs again.
+/// Converts a path unchanged: `from` would encode its percent signs again.
 fn location(path: &str) -> Result<ObjectPath, ShipError> {
     ObjectPath::parse(path).map_err(|error| ShipError::new(in_one_line(&error)))
 }
@@ -215,8 +215,8 @@ fn get_from_folder(path: &Path, most: u64) -> Result<Option<Vec<u8>>, ShipError>
     if bytes.len() as u64 > most { Err(failed(&too_long(most))) } else { Ok(Some(bytes)) }
 }
 
-/// Writes a file under another name and gives it its own once it is on the disk: readers see all of it or nothing, after a power cut
-/// too.
+/// Writes a file under a temporary name and renames it once it is on the disk: readers see all of it or nothing, even after a
+/// power cut.
 fn put_in_folder(store: &Path, path: &str, bytes: &[u8]) -> Result<(), ShipError> {
     let target = store.join(path);
     let folder = target.parent().unwrap_or(store);
@@ -239,7 +239,7 @@ fn put_in_folder(store: &Path, path: &str, bytes: &[u8]) -> Result<(), ShipError
         let _ = fs::remove_file(&part);
     }
     written.map_err(failed(&target))?;
-    // A name survives a power cut only once its folder is flushed; new folders are names in those above them.
+    // A name survives a power cut only after its folder was flushed; new folders are names in their parent folders.
     let above = folder.ancestors().take_while(|above| above.starts_with(store));
     let flushed = if is_new { usize::MAX } else { 1 };
     above.take(flushed).try_for_each(|folder| sync_folder(folder).map_err(failed(folder)))

@@ -1,4 +1,4 @@
-//! Which hours are to be delivered, and in which order.
+//! Selects the hours to deliver, and their order.
 
 use crate::state::{Delivered, State};
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use whyslow_rollup::Hour;
 /// The times of the first and last samples, nanoseconds since 1970.
 pub(crate) type Span = (i64, i64);
 
-/// An hour of a recording: the parts of its segments.
+/// Hours of a recording, with the parts of its segments in each.
 pub(crate) type RecordedHours = BTreeMap<Hour, Vec<Span>>;
 
-/// How long after its end an hour may still get rows, nanoseconds: judgements and changes come after what they are about.
+/// Time after its end in which an hour may still get rows, nanoseconds: judgements and changes arrive later than their subject.
 pub(crate) const SETTLED_NS: i64 = 11 * 60 * 1_000_000_000;
 
 const MS: i64 = 1_000_000;
-/// A segment is ten minutes long: one that is of more hours than this is damaged.
+/// A segment is ten minutes long; one that spans more hours than this is damaged.
 const MOST_HOURS: usize = 24;
 
-/// The hours of these segments.
+/// Splits segments into hours.
 pub(crate) fn recorded_hours(segments: impl IntoIterator<Item = Span>) -> RecordedHours {
     let mut hours = RecordedHours::new();
     for (start, end) in segments {
@@ -32,25 +32,25 @@ pub(crate) fn recorded_hours(segments: impl IntoIterator<Item = Span>) -> Record
     hours
 }
 
-/// An hour that is to be delivered.
+/// An hour to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) hour: Hour,
-    /// Whether nothing more is expected of it.
+    /// Whether no more rows are expected.
     pub(crate) complete: bool,
 }
 
-/// The hours to deliver: the newest first, so that the store is up to date, then what is left, the oldest first, since it expires
-/// first. `now` is nanoseconds since 1970.
+/// Returns the hours to deliver: the newest first, so that the store is up to date, then the others, the oldest first, because
+/// they expire first. `now` is nanoseconds since 1970.
 pub(crate) fn due(recorded: &RecordedHours, state: &State, now: i64) -> Vec<Due> {
     let newest = recorded.values().flatten().map(|(_, end)| *end).max().unwrap_or(i64::MIN);
-    // Of what is recorded, or of the clock: a recorder that ended adds nothing.
+    // The later of the recording's end and the clock: a recorder that has ended adds nothing.
     let until = newest.max(now);
     let of_hour = |(hour, segments): (&Hour, &Vec<Span>)| {
         let end = hour.end().saturating_mul(MS);
         let complete = end.saturating_add(SETTLED_NS) <= until;
         let delivered = state.hours.get(hour).filter(|delivered| !delivered.segments.is_empty());
-        // What is still missing of an hour that has ended goes with the rest a few minutes later.
+        // The missing part of an hour that has ended is delivered with the rest a few minutes later.
         let is_settling = end <= until && !complete;
         let is_due = delivered.is_none_or(|delivered| !is_settling && is_due(segments, complete, delivered));
         is_due.then_some(Due { hour: *hour, complete })
@@ -63,8 +63,8 @@ pub(crate) fn due(recorded: &RecordedHours, state: &State, now: i64) -> Vec<Due>
     all
 }
 
-/// Whether an hour has anything that was not delivered. If a part of what was delivered has expired meanwhile, less would replace
-/// more.
+/// Whether an hour has undelivered rows. If a part of the delivered rows has expired since, the hour is not due, because less
+/// would replace more.
 fn is_due(segments: &[Span], complete: bool, delivered: &Delivered) -> bool {
     let part = |span: &Span, of: &[Span]| of.iter().find(|other| other.0 == span.0).map(|other| other.1);
     let is_whole = delivered.segments.iter().all(|span| part(span, segments).is_some_and(|end| end >= span.1));
@@ -72,7 +72,7 @@ fn is_due(segments: &[Span], complete: bool, delivered: &Delivered) -> bool {
     is_whole && (has_more || complete && !delivered.complete)
 }
 
-/// The hours that the recording no longer has and that were not delivered completely; they are forgotten, and so are those that were.
+/// Forgets the hours that the recording no longer has. Returns those that were not delivered completely.
 pub(crate) fn take_expired(recorded: &RecordedHours, state: &mut State) -> Vec<Hour> {
     let expired = state.hours.extract_if(.., |hour, _| !recorded.contains_key(hour));
     expired.filter(|(_, delivered)| !delivered.complete).map(|(hour, _)| hour).collect()
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_newest_hour_is_first_and_then_the_oldest() {
         let recorded = recorded_hours([(0, 4 * HOUR + 600 * SECOND)]);
-        // The hour before has ended, but its changes are not known yet.
+        // The previous hour has ended, but its changes are not known yet.
         let all = due(&recorded, &State::default(), 4 * HOUR + 610 * SECOND);
         assert_eq!(hours_of(&all), [(4, false), (0, true), (1, true), (2, true), (3, false)]);
         let all = due(&recorded, &delivered(&recorded, false), 4 * HOUR + 660 * SECOND);
@@ -126,7 +126,7 @@ mod tests {
         let state = delivered(&before, false);
         assert_eq!(hours_of(&due(&more, &state, 0)), [(0, false)]);
         assert_eq!(hours_of(&due(&before, &state, 0)), []);
-        // After the clock was set back, an hour that was complete gets more.
+        // After the clock was set back, a complete hour gets more rows.
         let again = recorded_hours([(0, 100 * SECOND), (50 * SECOND, 60 * SECOND)]);
         assert_eq!(hours_of(&due(&again, &delivered(&before, true), 0)), [(0, false)]);
     }

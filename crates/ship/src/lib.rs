@@ -1,9 +1,9 @@
 //! Delivers the hours of a recording to the store of a fleet.
 //!
-//! Nothing is kept for it: what was not delivered is still in the recording, and an hour's rows follow from the recording alone, so
-//! that a delivery can be repeated at any time. [`Shipper`] knows what was delivered ([`state`](mod@state) is one small file),
-//! decides what is due, and puts each file where the store has its place ([`Destination`]). Spans of the recording itself leave the host
-//! only if a key that it was given has signed the request ([`Shipper::answering`]).
+//! No data is queued: undelivered data is still in the recording, and an hour's rows follow from the recording alone, so that a
+//! delivery can be repeated at any time. [`Shipper`] knows what was delivered ([`state`](mod@state) is one small file), decides
+//! what is due, and puts each file in its place in the store ([`Destination`]). Spans of the recording itself leave the host only
+//! if one of the configured keys has signed the request ([`Shipper::answering`]).
 
 mod backoff;
 mod destination;

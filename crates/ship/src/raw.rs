@@ -8,31 +8,31 @@ use whyslow_request::{Answer, LONGEST_ANSWER, LONGEST_REQUEST, PublicKey, Reques
 use whyslow_store::Extract;
 
 const MS: i64 = 1_000_000;
-/// Room for the first line of an answer, bytes.
+/// Maximum size of the first line of an answer, bytes.
 const HEAD: u64 = 8192;
 
-/// What was answered to a request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawAnswer {
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// Bytes.
+    /// Size of the answer, bytes.
     pub bytes: u64,
-    /// Why nothing of the recording was delivered, if nothing was.
+    /// The reason for a refusal, if no part of the recording was delivered.
     pub refused: Option<String>,
 }
 
 impl Shipper {
-    /// The same, which also answers requests that one of these keys has signed.
+    /// Also answers requests that one of these keys has signed.
     pub fn answering(mut self, raw_keys: Vec<PublicKey>) -> Self {
         self.raw_keys = raw_keys;
         self
     }
 
-    /// Answers the requests that are valid at a time, nanoseconds since 1970, each once. Raising `stop` ends it.
+    /// Answers the requests that are valid at `now`, nanoseconds since 1970, each once. Raising `stop` ends it.
     ///
     /// # Errors
-    /// For each key, why what is there was not answered.
+    /// Returns for each key the reason why its request was not answered.
     pub fn answer(&mut self, open: &OpenFn<'_>, now: i64, stop: &AtomicBool) -> Vec<Result<RawAnswer, ShipError>> {
         let keys = self.raw_keys.clone();
         keys.iter().filter_map(|key| self.answer_to(key, open, now.div_euclid(MS), stop).transpose()).collect()

@@ -1,4 +1,4 @@
-//! Delivers what is due.
+//! Delivers the hours that are due.
 
 use crate::destination::{Destination, ShipError};
 use crate::due::{Due, RecordedHours, SETTLED_NS, Span, due, recorded_hours, take_expired};
@@ -12,11 +12,12 @@ use whyslow_store::{Recording, StoreError};
 
 const MS: i64 = 1_000_000;
 const HOUR_NS: i64 = 3600 * 1_000 * MS;
-/// So many samples before an hour are read with it, if they are of the hour before: for the step across, and to see whether it is a gap.
+/// Number of samples read before an hour, if they belong to the previous hour: for the step across the boundary, and to detect a
+/// gap.
 const SAMPLES_BEFORE: usize = 4;
-/// How often a recording is opened anew because files of it were replaced while an hour was read.
+/// Number of attempts to open a recording whose files are replaced while an hour is read.
 const ATTEMPTS: usize = 5;
-/// Metadata of a file: whether nothing more is expected of the hour, and the host.
+/// Keys of a file's metadata: whether the hour is complete, and the host.
 const COMPLETE: &str = "whyslow.complete";
 const HOST: &str = "whyslow.host";
 
@@ -31,33 +32,33 @@ pub struct Shipper {
     labels: Vec<(String, String)>,
     pub(crate) file: StateFile,
     pub(crate) state: State,
-    /// Whose requests are answered.
+    /// Keys whose requests are answered.
     pub(crate) raw_keys: Vec<PublicKey>,
 }
 
-/// What happened in one pass over the recording.
+/// Result of one pass over the recording.
 #[derive(Debug, Default)]
 pub struct Pass {
-    /// Hours that were delivered, as far as they were recorded.
+    /// Delivered hours, including incomplete ones.
     pub hours: usize,
-    /// Files.
+    /// Number of delivered files.
     pub files: usize,
-    /// Their size.
+    /// Their total size, bytes.
     pub bytes: u64,
-    /// Hours that are still to be delivered.
+    /// Hours that are still due.
     pub left: usize,
     /// Hours that expired in the recording before they were delivered completely.
     pub lost: Vec<Hour>,
-    /// Why it ended before everything was delivered.
+    /// The reason why it ended before everything was delivered.
     pub failure: Option<ShipError>,
 }
 
 impl Shipper {
-    /// A shipper for the recording in a folder. `host` is this host's name in the store, `version` that of the program, and `labels`
-    /// go into the inventory.
+    /// Creates a shipper for the recording in a folder. `host` is this host's name in the store, `version` that of the program,
+    /// and `labels` go into the inventory.
     ///
     /// # Errors
-    /// A name that cannot be part of a path; what was delivered cannot be read or written there.
+    /// Fails if a name cannot be part of a path, or the state of deliveries cannot be read or written there.
     pub fn new(
         destination: Destination,
         host: &str,
@@ -79,11 +80,11 @@ impl Shipper {
         })
     }
 
-    /// Delivers everything that is due at a time, nanoseconds since 1970. Raising `stop` ends it.
+    /// Delivers everything that is due at `now`, nanoseconds since 1970. Raising `stop` ends it.
     pub fn pass(&mut self, open: &OpenFn<'_>, now: i64, stop: &AtomicBool) -> Pass {
         let mut pass = Pass::default();
         let result = self.deliver_all(open, now, stop, &mut pass);
-        // What was interrupted has not failed.
+        // An interrupted pass is not a failure.
         pass.failure = result.err().filter(|_| !stop.load(Ordering::Relaxed));
         pass
     }
@@ -143,8 +144,8 @@ impl Shipper {
         self.file.write(&self.state)
     }
 
-    /// The rows of an hour, and the segments of the recording that they are from. A recorder replaces files while they are read:
-    /// then the recording is opened anew.
+    /// Reads the rows of an hour, and the segments of the recording that they come from. If the recorder replaces files
+    /// meanwhile, opens the recording again.
     fn rows(
         &self,
         recording: &mut Recording,
@@ -167,7 +168,7 @@ impl Shipper {
         Err(ShipError::new(format!("{hour}: the recording changes faster than it can be read")))
     }
 
-    /// Adds the changes of the hour, and to the first hour of each day the inventory: as it was at the last sample of the hour.
+    /// Adds the changes of the hour and, to the first hour of each day, the inventory at the last sample of the hour.
     fn add_inventory(
         &self,
         recording: &Recording,
@@ -214,16 +215,16 @@ fn hours_of(recording: &Recording) -> RecordedHours {
     recorded_hours(recording.segments().iter().map(|segment| (*segment.span.start(), *segment.span.end())))
 }
 
-/// What of a recording an hour's rows are made of, at most.
+/// Returns the span of a recording that an hour's rows can depend on.
 fn span_of(hour: Hour) -> whyslow_store::Span {
     let (start, end) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS));
     start.saturating_sub(MARGIN_NS)..=end.saturating_add(SETTLED_NS)
 }
 
-/// The rows of an hour of a recording, of all tables but those of the inventory.
+/// Computes the rows of an hour of a recording, for all tables except those of the inventory.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Fails if a file cannot be read.
 pub fn roll_up(recording: &Recording, hour: Hour, host: &str, version: &str) -> Result<Vec<TableRows>, StoreError> {
     let (start, end) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS));
     let earlier = recording.sample_times(&(start.saturating_sub(HOUR_NS)..=start.saturating_sub(1)))?;

@@ -1,4 +1,4 @@
-//! What was delivered to a store: one small file in the recording's folder.
+//! State of the deliveries to a store: one small file in the recording's folder.
 
 use crate::destination::ShipError;
 use crate::due::Span;
@@ -11,35 +11,35 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_rollup::Hour;
 
-/// The folder within the recording's.
+/// Name of the folder within the recording's folder.
 const FOLDER: &str = "ship";
-/// A file that is longer is not ours.
+/// Maximum size; a longer file is not ours.
 const LONGEST: u64 = 16 << 20;
 
-/// What was delivered.
+/// State of the deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// The store and the host's name there.
+    /// The store, and the host's name in it.
     pub(crate) store: String,
     pub(crate) host: String,
-    /// The hours that the recording has or had.
+    /// Hours that the recording has or had.
     #[serde(with = "by_hour")]
     pub(crate) hours: BTreeMap<Hour, Delivered>,
-    /// The requests for spans of the recording that were answered, and until when each is valid, milliseconds since 1970.
+    /// Answered requests for spans of the recording, with the end of their validity, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) answered: BTreeMap<String, i64>,
 }
 
-/// What of an hour was delivered.
+/// The delivered part of an hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Delivered {
-    /// The segments of the recording that were in it; none if nothing was delivered.
+    /// The delivered segments of the recording; empty if nothing was delivered.
     pub(crate) segments: Vec<Span>,
-    /// Whether nothing more was expected.
+    /// Whether no more rows were expected.
     pub(crate) complete: bool,
 }
 
-/// Hours as words, which are the keys of a JSON object: `2026-11-26T16`.
+/// Serializes hours as text, for the keys of a JSON object: `2026-11-26T16`.
 mod by_hour {
     use super::{BTreeMap, Delivered, Hour};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -65,19 +65,19 @@ mod by_hour {
     }
 }
 
-/// The file, which no other shipper uses meanwhile.
+/// The state file, locked against other shippers.
 pub(crate) struct StateFile {
     path: PathBuf,
-    /// Held as long as this is.
+    /// The lock, held as long as this exists.
     _lock: File,
 }
 
 impl StateFile {
-    /// Opens the file for a store, and reads what is in it. A file that is damaged, or about another store, is as good as none: what
-    /// it said to be delivered is delivered again.
+    /// Opens the file for a store and reads it. Ignores a file that is damaged or about another store; its hours are then
+    /// delivered again.
     ///
     /// # Errors
-    /// Another shipper delivers there already, or the folder cannot be written.
+    /// Fails if another shipper is active there, or the folder is not writable.
     pub(crate) fn open(recording: &Path, store: &str, host: &str) -> Result<(Self, State), ShipError> {
         let folder = recording.join(FOLDER);
         let failed = |path: &Path| {
@@ -105,10 +105,10 @@ impl StateFile {
         Ok((Self { path, _lock: lock }, known.unwrap_or(new)))
     }
 
-    /// Writes the file. If that is lost, hours are delivered once more.
+    /// Writes the file. If the write is lost, hours are delivered once more.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn write(&self, state: &State) -> Result<(), ShipError> {
         let draft = self.path.with_extension("part");
         let text = serde_json::to_vec(state).map_err(io::Error::from);

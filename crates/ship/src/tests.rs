@@ -1,4 +1,4 @@
-//! Recordings that are shipped to folders and to a bucket whose server fails in every way.
+//! Tests that ship recordings to folders, and to a bucket whose server fails in every way.
 
 mod server;
 
@@ -27,12 +27,13 @@ const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30, th
 const STEP: i64 = 10;
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The beginning of the hour, nanoseconds since 1970.
+/// Returns the start of the hour, nanoseconds since 1970.
 fn start() -> i64 {
     HOUR.start() * 1_000_000
 }
 
-/// A sample so many seconds after the beginning of the hour, by the clock and since boot, with seven times as many context switches.
+/// Returns a sample this many seconds after the start of the hour, by the clock and since boot, with seven times as many context
+/// switches.
 fn sample(wall: i64, up: i64) -> Snapshot {
     let up = up + 1_000_000;
     let mut sample =
@@ -59,7 +60,7 @@ fn add(recorder: &Recorder, samples: impl IntoIterator<Item = Snapshot>) {
     }
 }
 
-/// Samples at the usual interval, from and to so many seconds after the beginning of the hour.
+/// Returns samples at the usual interval, from and to this many seconds after the start of the hour.
 fn samples(from: i64, to: i64) -> impl Iterator<Item = Snapshot> {
     (from..=to).step_by(STEP as usize).map(|second| sample(second, second))
 }
@@ -80,13 +81,13 @@ fn to_folder(store: &Path, recording: &Path) -> Shipper {
     shipper(Destination::open(store.to_str().unwrap()).unwrap(), recording)
 }
 
-/// A pass so many seconds after the beginning of the hour.
+/// Runs a pass this many seconds after the start of the hour.
 fn pass(shipper: &mut Shipper, recording: &Path, now: i64) -> Pass {
     let open = || Recording::open(recording).map_err(|error| ShipError::from(error.to_string()));
     shipper.pass(&open, start() + now * SECOND, &NEVER)
 }
 
-/// All files below a folder, by their path.
+/// Reads all files below a folder, by path.
 fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut folders = vec![store.to_owned()];
@@ -114,7 +115,7 @@ fn column(row: &Row, name: &str) -> Field {
     columns.find(|(column, _)| column.as_str() == name).map(|(_, field)| field.clone()).unwrap()
 }
 
-/// The sum of the context switches in all files, and of the samples.
+/// Sums the context switches in all files, and the samples.
 fn sums(files: &BTreeMap<String, Vec<u8>>) -> (i64, i64) {
     let of = |table: &str, name: &str| -> i64 {
         let files = files.iter().filter(|(path, _)| Place::parse(path).unwrap().table == table);
@@ -132,7 +133,7 @@ fn whole(file: &[u8]) -> String {
 
 #[test]
 fn each_hour_has_what_happened_in_it() {
-    // From ten minutes before the hour to twenty after.
+    // From ten minutes before the hour to twenty minutes into it.
     let recording = recorded(samples(-600, 1200));
     let store = whyslow_testing::memory_folder();
     let pass = pass(&mut to_folder(store.path(), recording.path()), recording.path(), 1210);
@@ -144,7 +145,7 @@ fn each_hour_has_what_happened_in_it() {
     assert_eq!((before.len(), after.len()), (10, 21), "a row for each minute");
     let first = [column(&before[0], "host"), column(&before[0], "seconds"), column(&before[0], "context_switches")];
     assert_eq!(first, [Field::Str("db-1".into()), Field::Double(50.0), Field::Long(350)]);
-    // The step from the last sample of the hour before is counted in the first minute of this one.
+    // The step from the last sample of the previous hour is counted in the first minute of this one.
     let first = [column(&after[0], "at"), column(&after[0], "seconds"), column(&after[0], "context_switches")];
     assert_eq!(first, [Field::TimestampMillis(HOUR.start()), Field::Double(60.0), Field::Long(420)]);
     assert_eq!(sums(&files), (1800 * 7, 181));
@@ -160,7 +161,7 @@ fn delivering_again_changes_nothing() {
     assert_eq!(pass(&mut shipper, recording.path(), 610).hours, 2);
     let before = files(store.path());
     assert_eq!(pass(&mut shipper, recording.path(), 610).files, 0, "nothing is new");
-    // The hour before is complete only now.
+    // Only now is the previous hour complete.
     assert_eq!(pass(&mut shipper, recording.path(), 700).hours, 1);
     drop(shipper);
     std::fs::remove_dir_all(recording.path().join("ship")).unwrap();
@@ -191,7 +192,7 @@ fn an_hour_that_goes_on_is_replaced_by_more() {
 
 #[test]
 fn days_without_a_store_are_caught_up_with() {
-    // Two days at ten minutes: 289 samples.
+    // Two days at ten-minute intervals: 289 samples.
     let two_days = (-48 * 6..=0).map(|tick| sample(tick * 600, tick * 600));
     let recording = recorded(two_days);
     let store = whyslow_testing::memory_folder();
@@ -212,7 +213,7 @@ fn a_clock_that_is_set_back_costs_one_step_and_doubles_nothing() {
     let store = whyslow_testing::memory_folder();
     let pass = pass(&mut to_folder(store.path(), recording.path()), recording.path(), 900);
     assert_eq!((pass.hours, pass.failure.map(|e| e.to_string())), (2, None));
-    // Of the step back the beginning is in an hour after its end.
+    // The start of the step back is in an hour after its end.
     assert_eq!(sums(&files(store.path())), (890 * 7, 91));
 }
 
@@ -223,7 +224,7 @@ fn hours_that_expire_before_they_are_delivered_are_reported() {
     let mut shipper = shipper(server.destination(), recording.path());
     let failed = pass(&mut shipper, recording.path(), 600);
     assert_eq!((failed.hours, failed.left), (0, 2));
-    // Until the store is back, the hour before has expired.
+    // By the time the store is back, the previous hour has expired.
     drop(shipper);
     let left = recorded(samples(0, 600));
     std::fs::rename(recording.path().join("ship"), left.path().join("ship")).unwrap();
@@ -250,7 +251,7 @@ fn whatever_a_store_does_nothing_is_lost_and_nothing_twice() {
         Answer::Cut,
         Answer::Stored,
         Answer::Stored,
-        // It was stored, but nobody was told.
+        // Stored, but not acknowledged.
         Answer::StoredAndCut,
         Answer::Hang,
         Answer::Stored,
@@ -259,7 +260,7 @@ fn whatever_a_store_does_nothing_is_lost_and_nothing_twice() {
     let server = Server::start(troubles);
     let mut failures = Vec::new();
     for _ in 0..20 {
-        // Each time as after a kill: only what was written down is known.
+        // Each pass starts as after a kill, with only the saved state.
         let pass = pass(&mut shipper_of(&server, recording.path()), recording.path(), 1210);
         match pass.failure {
             Some(failure) => failures.push(failure.to_string()),
@@ -358,7 +359,7 @@ fn the_inventory_is_in_the_first_hour_of_a_day_and_changes_where_they_happened()
     let with_inventory = samples(-600, 600).map(|mut sample| {
         let second = (sample.wall_ns - start()) / SECOND;
         let changed = if second < 300 { "1.0" } else { "2.0" };
-        // When the recording begins, and at the beginning of the hour.
+        // At the start of the recording, and at the start of the hour.
         if second == -600 || second == 0 {
             sample.kernel.inventory = vec![item("bash", "5.2"), item("nginx", changed)];
         }

@@ -1,4 +1,4 @@
-//! A server that understands as much of S3 as an upload needs, and answers as it is told to.
+//! A server that implements the part of S3 that an upload needs, and gives scripted answers.
 
 use crate::destination::Destination;
 use object_store::ClientConfigKey;
@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What it does with a request.
+/// The server's reaction to a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     /// Stores the file.
@@ -38,7 +38,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers the first requests like this, and stores the files of all others.
+    /// Starts a server that gives these answers to the first requests, and stores the files of all others.
     pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -53,7 +53,7 @@ impl Server {
         Self { address, shared }
     }
 
-    /// A bucket on it, with a prefix.
+    /// Returns a bucket on the server, with a prefix.
     pub fn destination(&self) -> Destination {
         let settings = AmazonS3Builder::new()
             .with_endpoint(format!("http://{}", self.address))
@@ -64,7 +64,7 @@ impl Server {
         Destination::open_with("s3://bucket/of/a/fleet", settings).unwrap()
     }
 
-    /// Ends all requests that are under way, stored or not, and refuses others, until it is restarted over the same files.
+    /// Ends all requests in progress, stored or not, and refuses others, until it is restarted with the same files.
     pub fn kill(&self) {
         self.shared.lock().unwrap().is_killed = true;
     }
@@ -73,7 +73,7 @@ impl Server {
         self.shared.lock().unwrap().is_killed = false;
     }
 
-    /// What it has, by the path below the prefix.
+    /// Returns its files, by path below the prefix.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         self.shared.lock().unwrap().files.clone()
     }
@@ -123,7 +123,7 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) {
     }
 }
 
-/// The path of an upload, and the length of its content.
+/// Reads the path of an upload, and the length of its content.
 fn head(reader: &mut impl BufRead) -> Option<(String, usize)> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
@@ -140,7 +140,7 @@ fn head(reader: &mut impl BufRead) -> Option<(String, usize)> {
     Some((decoded(&path), length?))
 }
 
-/// A path with its percent signs decoded once, as a server has it.
+/// Decodes the percent signs of a path once, as a server does.
 fn decoded(path: &str) -> String {
     let mut parts = path.split('%');
     let mut text = parts.next().unwrap_or_default().to_owned();
