@@ -15,23 +15,23 @@ const NARROWEST_BESIDE: usize = 20;
 /// The style of a piece of text, if colours are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
-    /// As the terminal writes by default.
+    /// The terminal's default style.
     #[default]
     Plain,
-    /// A heading, or what matters most.
+    /// A heading, or the most important text.
     Bold,
-    /// What can be skipped.
+    /// Text that can be skipped.
     Dim,
     /// A failure or a bottleneck.
     Red,
     /// A suspicion or a caveat.
     Yellow,
-    /// Health.
+    /// A healthy state.
     Green,
 }
 
 impl Ink {
-    /// The Select Graphic Rendition sequence (ECMA-48, 8.3.117).
+    /// Returns the Select Graphic Rendition sequence (ECMA-48, 8.3.117).
     const fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -57,14 +57,14 @@ impl Piece {
         Self { ink, text: escape::terminal(text.as_ref()).into_owned() }
     }
 
-    /// The same, padded with spaces to a width: a cell of a table.
+    /// Escapes a text and pads it with spaces to a width, as a table cell.
     pub(crate) fn cell(ink: Ink, text: impl AsRef<str>, width: usize) -> Self {
         let mut piece = Self::new(ink, text);
         piece.text.extend(std::iter::repeat_n(NO_BREAK, width.saturating_sub(piece.width())));
         piece
     }
 
-    /// Text that is not from outside, such as indentation.
+    /// Creates text that is trusted, such as indentation.
     fn own(text: impl Into<String>) -> Self {
         Self { ink: Ink::Plain, text: text.into() }
     }
@@ -77,33 +77,33 @@ impl Piece {
         }
     }
 
-    /// Its style.
+    /// Returns its style.
     pub fn ink(&self) -> Ink {
         self.ink
     }
 
-    /// The text, escaped.
+    /// Returns the escaped text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The columns that it takes.
+    /// Returns the number of columns that it takes.
     pub fn width(&self) -> usize {
         self.text.width()
     }
 }
 
-/// A piece of plain text.
+/// Creates a piece of plain text.
 pub fn plain(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Plain, text)
 }
 
-/// A piece of bold text.
+/// Creates a piece of bold text.
 pub fn bold(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Bold, text)
 }
 
-/// A piece of dim text.
+/// Creates a piece of dim text.
 pub fn dim(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Dim, text)
 }
@@ -123,12 +123,12 @@ impl Canvas {
         self.width
     }
 
-    /// An empty canvas like this one, to see how many lines something takes.
+    /// Creates an empty canvas like this one, to measure how many lines something takes.
     pub(crate) fn another(&self) -> Self {
         Self::new(self.width, self.colour)
     }
 
-    /// An empty canvas for what is to be drawn beside this many columns, such as the lines of a tree.
+    /// Creates an empty canvas for content beside this many columns, such as the lines of a tree.
     pub(crate) fn beside(&self, columns: usize) -> Self {
         let width = self.width.saturating_sub(columns).max(NARROWEST_BESIDE);
         Self { lines: Vec::new(), width, colour: self.colour }
@@ -143,7 +143,7 @@ impl Canvas {
         out
     }
 
-    /// What was drawn, for a screen that has its own way to draw styles.
+    /// Returns the lines, for a screen that draws styles itself.
     pub(crate) fn into_lines(self) -> Vec<Vec<Piece>> {
         self.lines
     }
@@ -152,7 +152,7 @@ impl Canvas {
         self.lines.push(Vec::new());
     }
 
-    /// A paragraph: the first line starts at column `first`, the others at column `rest`.
+    /// Draws a paragraph: the first line starts at column `first`, the others at column `rest`.
     pub(crate) fn paragraph(&mut self, first: usize, rest: usize, pieces: &[Piece]) {
         let mut line = Line::at(first);
         for word in words(pieces) {
@@ -167,13 +167,13 @@ impl Canvas {
         self.end(line);
     }
 
-    /// A paragraph of at most this many lines; longer text ends in '…'.
+    /// Draws a paragraph of at most this many lines; longer text ends in '…'.
     pub(crate) fn at_most(&mut self, lines: usize, first: usize, rest: usize, pieces: &[Piece]) {
         if lines == 1 {
             let cut = self.cut(1, self.width - first, pieces);
             return self.paragraph(first, rest, &cut);
         }
-        // Later lines are indented further: every line is assumed to have only their width.
+        // Later lines are indented further, so every line is assumed to have only their width.
         let mut columns = lines * (self.width - first.max(rest));
         loop {
             let mut part = Self::new(self.width, self.colour);
@@ -185,7 +185,7 @@ impl Canvas {
         }
     }
 
-    /// The beginning of the pieces that fits into this many lines and columns, with '…' at the end if it was cut.
+    /// Returns the beginning of the pieces that fits into this many lines and columns, with '…' at the end if it was cut.
     pub(crate) fn cut(&self, lines: usize, columns: usize, pieces: &[Piece]) -> Vec<Piece> {
         let columns = columns * lines;
         if pieces.iter().map(Piece::width).sum::<usize>() <= columns {
@@ -213,12 +213,12 @@ impl Canvas {
         self.lines.len()
     }
 
-    /// Appends what was drawn on another canvas.
+    /// Appends the lines of another canvas.
     pub(crate) fn append(&mut self, other: Self) {
         self.lines.extend(other.lines);
     }
 
-    /// Appends what was drawn on another canvas, each line after this text, which is not from outside.
+    /// Appends the lines of another canvas, each after this trusted text.
     pub(crate) fn append_beside(&mut self, first: &str, rest: &str, other: Self) {
         for (number, line) in other.lines.into_iter().enumerate() {
             let margin = Piece::own(if number == 0 { first } else { rest });
@@ -226,8 +226,8 @@ impl Canvas {
         }
     }
 
-    /// A command to paste: if it is too long for a line, it continues in the next after a backslash, but is not broken within
-    /// quotes or between an option and its value, unless a single word is longer than a line.
+    /// Draws a command to paste: if it is too long for a line, it continues in the next after a backslash, but is not broken
+    /// within quotes or between an option and its value, unless a single word is longer than a line.
     pub(crate) fn command(&mut self, column: usize, piece: &Piece) {
         let text = piece.text.as_str();
         let is_option = |at: usize| text[..at].rsplit(' ').next().is_some_and(|word| word.starts_with("--"));
@@ -242,7 +242,7 @@ impl Canvas {
             let mut indent = indent;
             for text in words_broken(&text, indent, canvas.width) {
                 canvas.verbatim(indent, &Piece { ink: piece.ink, text });
-                // A blank before the rest of a word would make two words of it.
+                // A space before the rest of a word would split it in two.
                 indent = 0;
             }
         };
@@ -256,7 +256,7 @@ impl Canvas {
         line(self, indent, text[from..].to_owned());
     }
 
-    /// A line that is never wrapped, for copying: not even no-break spaces are replaced.
+    /// Draws a line that is never wrapped, for copying: not even no-break spaces are replaced.
     pub(crate) fn verbatim(&mut self, column: usize, piece: &Piece) {
         self.lines.push(vec![Piece::own(" ".repeat(column)), piece.clone()]);
     }
@@ -275,7 +275,7 @@ impl Canvas {
     fn end(&mut self, line: Line) {
         let runs = line.runs.into_iter().map(|(ink, text)| Piece { ink, text: text.replace(NO_BREAK, " ") });
         let mut pieces: Vec<Piece> = std::iter::once(Piece::own(" ".repeat(line.indent))).chain(runs).collect();
-        // Spaces at the end show nothing, and would be copied.
+        // Trailing spaces are invisible, but would be copied.
         while let Some(last) = pieces.last_mut() {
             last.text.truncate(last.text.trim_end_matches(' ').len());
             if !last.text.is_empty() {
@@ -287,7 +287,7 @@ impl Canvas {
     }
 }
 
-/// The text before `next`, without the word that the cut divides; a word as long as a path stays, cut.
+/// Returns the text before `next`, without a word that the cut divides; keeps a divided word that is as long as a path.
 fn whole_words(text: &str, next: char) -> &str {
     const LONG_WORD: usize = 20;
     match text.rfind(' ') {
@@ -296,8 +296,8 @@ fn whole_words(text: &str, next: char) -> &str {
     }
 }
 
-/// A line of a command as lines that fit, each but the last with a backslash at its end, which a shell takes away with the end of
-/// the line; within single quotes it does not, so those are closed and opened again.
+/// Splits a line of a command into lines that fit, each but the last with a backslash at its end, which a shell removes together
+/// with the newline. Within single quotes it does not, so those are closed and opened again.
 fn words_broken(text: &str, indent: usize, width: usize) -> Vec<String> {
     // Room for a quote and the backslash.
     const MARK: usize = 2;
@@ -305,7 +305,7 @@ fn words_broken(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut column = indent;
     for (at, c) in text.char_indices() {
         let rest = text[at..].width();
-        // What follows a backslash belongs to it.
+        // A backslash must stay together with the next character.
         let may_break = !line.ends_with('\\') && column > MARK;
         if may_break && column + rest > width && column + c.width().unwrap_or(0) + MARK > width {
             let quote = if quote_at(text, at) == Some('\'') { "'" } else { "" };
@@ -324,7 +324,7 @@ fn is_quoted(command: &str, at: usize) -> bool {
     quote_at(command, at).is_some()
 }
 
-/// The quote that a position in a command is within.
+/// Returns the quote that encloses a position in a command.
 fn quote_at(command: &str, at: usize) -> Option<char> {
     let mut quote = None;
     for c in command[..at].chars() {
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(canvas.finish(), expected);
     }
 
-    /// As a shell reads a command that was drawn, word by word.
+    /// Splits a drawn command into words as a shell does.
     fn pasted(drawn: &str) -> Vec<String> {
         let script = format!("set -- {drawn}\nprintf '%s\\n' \"$@\"");
         let out = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();

@@ -3,14 +3,14 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned, civil};
 
-/// What people write for a time: one with a zone (RFC 3339); a date and time in the zone of `now`; or a time of day there, the last one
-/// that there was. `None` if it is none of these.
+/// Parses a time as people write it: with a zone (RFC 3339), a date and time in the zone of `now`, or a time of day there, which
+/// means its last occurrence. Returns `None` for other text.
 pub fn moment(text: &str, now: &Zoned) -> Option<Timestamp> {
     let zone = now.time_zone();
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
     }
-    // A time of day comes last: jiff also reads one out of a date and time, and drops the date.
+    // The time of day is tried last: jiff also parses it from a date and time, and ignores the date.
     if let Ok(time) = text.parse::<civil::DateTime>() {
         return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
     }
@@ -26,38 +26,38 @@ pub struct ZonedClock {
 }
 
 impl ZonedClock {
-    /// UTC, or the zone of this machine.
+    /// Creates a clock in UTC, or in the zone of this machine.
     pub fn new(utc: bool) -> Self {
         Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() } }
     }
 
-    /// `14:03:22`; text that is not RFC 3339 is unchanged.
+    /// Formats a time as `14:03:22`; text that is not RFC 3339 is unchanged.
     pub fn time(&self, text: &str) -> String {
         self.format(text, "%H:%M:%S")
     }
 
-    /// The local zone; `--utc` makes that UTC.
+    /// Creates a clock in the local zone, which `--utc` overrides.
     pub fn local() -> Self {
         Self::new(false)
     }
 
-    /// `2026-11-21 14:03:22`.
+    /// Formats a time as `2026-11-21 14:03:22`.
     pub fn date_and_time(&self, text: &str) -> String {
         self.format(text, "%Y-%m-%d %H:%M:%S")
     }
 
-    /// A time in nanoseconds since 1970, as `14:03:22`, with the date first if requested.
+    /// Formats a time in nanoseconds since 1970 as `14:03:22`, with the date first if requested.
     pub fn at(&self, wall_ns: i64, with_date: bool) -> String {
         let time = Timestamp::from_nanosecond(wall_ns.into()).map_or_else(|_| wall_ns.to_string(), |at| at.to_string());
         if with_date { self.date_and_time(&time) } else { self.time(&time) }
     }
 
-    /// `2026-11-21 14:03:22 CET`.
+    /// Formats a time as `2026-11-21 14:03:22 CET`.
     pub fn moment(&self, text: &str) -> String {
         self.format(text, "%Y-%m-%d %H:%M:%S %Z")
     }
 
-    /// `14:03:22–14:03:32 CET`, with the date first if requested.
+    /// Formats a period as `14:03:22–14:03:32 CET`, with the date first if requested.
     pub fn span(&self, start: &str, end: &str, with_date: bool) -> String {
         let days = [start, end].map(|text| self.format(text, "%Y-%m-%d"));
         let start = if with_date { self.date_and_time(start) } else { self.time(start) };
@@ -66,12 +66,12 @@ impl ZonedClock {
         format!("{start}–{end} {zone}")
     }
 
-    /// A time in seconds since 1970, in the given format (strftime); empty if it is beyond the calendar.
+    /// Formats a time in seconds since 1970 with a strftime format; empty if it is beyond the calendar.
     pub(crate) fn format_seconds(&self, seconds: f64, format: &str) -> String {
         self.zoned(seconds).map_or_else(String::new, |time| time.strftime(format).to_string())
     }
 
-    /// Seconds that local time is ahead of UTC at a time in seconds since 1970.
+    /// Returns the seconds by which local time is ahead of UTC, at a time in seconds since 1970.
     pub(crate) fn offset(&self, seconds: f64) -> f64 {
         self.zoned(seconds).map_or(0.0, |time| f64::from(time.offset().seconds()))
     }

@@ -1,11 +1,11 @@
-//! Escapes text that is not trusted for terminals and XML.
+//! Escapes untrusted text for terminals and XML.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character moves the cursor, reorders text or is invisible, so that the text seen is not the actual text.
+/// Whether a character moves the cursor, reorders text or is invisible, so that the visible text is not the actual text.
 ///
-/// Control characters (ESC and the C1 controls among them), line and paragraph separators, bidirectional overrides and
+/// Covers control characters (including ESC and the C1 controls), line and paragraph separators, bidirectional overrides and
 /// isolates, zero-width characters and tags (Unicode Technical Report 36, section 2.5 and 3.5).
 pub fn is_deceptive(c: char) -> bool {
     c.is_control()
@@ -18,7 +18,7 @@ pub fn is_deceptive(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text that is safe to print on a terminal: deceptive characters are written as `\n`, `\x1b` or `\u{202e}`.
+/// Makes text safe to print on a terminal: deceptive characters are written as `\n`, `\x1b` or `\u{202e}`.
 ///
 /// Backslashes are unchanged so that commands can be copied; `\x1b` in a name and an escaped ESC look the same.
 pub fn terminal(text: &str) -> Cow<'_, str> {
@@ -39,8 +39,8 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Text or an attribute value in XML (XML 1.0, 2.2 and 2.4): deceptive characters are written as for a terminal, and characters
-/// that XML forbids are removed.
+/// Escapes text or an attribute value for XML (XML 1.0, 2.2 and 2.4): deceptive characters are written as for a terminal, and
+/// characters that XML forbids are removed.
 pub fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 16);
     for c in terminal(text).chars() {
@@ -57,7 +57,7 @@ pub fn xml(text: &str) -> String {
     safe
 }
 
-/// Text in Markdown (CommonMark 0.31): punctuation that could be markup is escaped, and HTML, mentions and links are text.
+/// Escapes text for Markdown (CommonMark 0.31): punctuation that could be markup is escaped; HTML, mentions and links stay text.
 pub fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 16);
     for c in terminal(text).chars() {

@@ -1,7 +1,7 @@
 //! A benchmark in fio's format (`--output-format=json` of fio 3), for tools that read it.
 //!
-//! What was not measured is left out; blocks of numbers that readers expect are zeros, as fio's are. Unlike fio's, means and
-//! minima of intervals include intervals without completions. With a fixed rate, `clat_ns` counts from when a request was
+//! Values that were not measured are left out; blocks of numbers that readers expect are zeros, like fio's. Unlike fio's, means
+//! and minima of intervals include intervals without completions. With a fixed rate, `clat_ns` counts from when a request was
 //! issued, and `lat_ns` from when it was due.
 
 use serde_json::{Map, Value, json};
@@ -9,12 +9,12 @@ use whyslow_model::bench::{BenchReport, DiskRun, Latency, LayerTraffic, RequestS
 
 const NS: f64 = 1e9;
 
-/// A number that fio writes without a fraction, as some readers require.
+/// Rounds a number that fio writes without a fraction, as some readers require.
 fn whole(number: f64) -> Value {
     json!(number.round().max(0.0) as u64)
 }
 
-/// The report in fio's JSON format.
+/// Returns the report in fio's JSON format.
 pub fn fio(report: &BenchReport) -> Value {
     let jobs =
         report.rounds.iter().enumerate().flat_map(|(group, round)| round.runs.iter().map(move |run| job(group, run)));
@@ -110,7 +110,7 @@ fn times(latency: &Latency) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// `"99.000000": ns`.
+/// Formats percentiles as `"99.000000": ns`.
 fn percentiles(latency: &Latency, shares: &[f64]) -> Value {
     let of = |&share: &f64| {
         let ns = latency.histogram.quantile(share).unwrap_or(0.0).clamp(latency.min * NS, latency.max * NS);

@@ -6,7 +6,7 @@ use crate::canvas::NO_BREAK;
 use whyslow_model::diagnosis::{Evidence, Reading};
 use whyslow_model::human;
 
-/// The value of evidence, with its unit.
+/// Formats the value of evidence, with its unit.
 pub(crate) fn evidence(evidence: &Evidence) -> String {
     match &evidence.value {
         Reading::Text(words) => words.clone(),
@@ -18,7 +18,7 @@ pub(crate) fn percent(ratio: f64) -> String {
     unbroken(human::percent(ratio))
 }
 
-/// A share as a whole percentage; small shares are not shown as zero.
+/// Formats a share as a whole percentage; small shares are not shown as zero.
 pub(crate) fn share(ratio: f64) -> String {
     unbroken(human::share(ratio))
 }
@@ -31,7 +31,7 @@ pub(crate) fn quantity(number: f64, unit: &str) -> String {
     unbroken(human::quantity(number, unit))
 }
 
-/// A time in seconds, in a suitable unit.
+/// Formats a time in seconds, in a suitable unit.
 pub(crate) fn seconds(seconds: f64) -> String {
     unbroken(human::quantity(seconds, "s"))
 }

@@ -6,29 +6,29 @@ use std::fmt::Write;
 use whyslow_model::bench::BenchReport;
 use whyslow_model::diagnosis::Diagnosis;
 
-/// The diagnosis document, as docs/diagnosis.md describes it.
+/// Formats the diagnosis document, which docs/diagnosis.md describes.
 pub fn diagnosis(diagnosis: &Diagnosis) -> String {
     pretty(diagnosis)
 }
 
-/// A benchmark in the form of fio's JSON.
+/// Formats a benchmark in fio's JSON format.
 pub fn fio(report: &BenchReport) -> String {
     pretty(&crate::fio::fio(report))
 }
 
-/// Any document of the model as indented JSON with a newline at the end.
+/// Formats any document of the model as indented JSON with a newline at the end.
 ///
 /// Characters that could deceive a reader at a terminal are written as `\uXXXX`; programs read the same text either way.
 pub fn pretty<T: Serialize>(document: &T) -> String {
     safe(&serde_json::to_string_pretty(document).expect("the model's types have string keys only"))
 }
 
-/// The same on one line.
+/// Formats a document as JSON on one line.
 pub fn line<T: Serialize>(document: &T) -> String {
     safe(&serde_json::to_string(document).expect("the model's types have string keys only"))
 }
 
-/// Why a request is not answered: `{"error": "…"}`.
+/// Formats the error of a request: `{"error": "…"}`.
 pub fn error(why: &str) -> String {
     line(&serde_json::json!({ "error": why }))
 }
@@ -36,7 +36,7 @@ pub fn error(why: &str) -> String {
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len() + 1);
     for c in json.chars() {
-        // Newlines are layout here: serde_json has escaped those in strings.
+        // Newlines here are layout: serde_json has escaped those in strings.
         if c != '\n' && is_deceptive(c) { push_escaped(&mut safe, c) } else { safe.push(c) }
     }
     safe.push('\n');

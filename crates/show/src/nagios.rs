@@ -4,12 +4,12 @@
 use crate::escape;
 use whyslow_model::diagnosis::{Basis, Diagnosis, Finding, Verdict};
 
-/// An impact from which a bottleneck is critical: work was delayed half of the time.
+/// Impact from which on a bottleneck is critical: work was delayed half of the time.
 const CRITICAL: f64 = 0.5;
-/// UNKNOWN of the plugin interface; also for what goes wrong before there is a diagnosis.
+/// UNKNOWN of the plugin interface; also for failures before there is a diagnosis.
 pub const UNKNOWN: u8 = 3;
 
-/// The line, with a newline, and the exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+/// Returns the line, with a newline, and the exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 pub fn status_line(diagnosis: &Diagnosis) -> (String, u8) {
     let worst = diagnosis.findings.first();
     let (word, status) = match (diagnosis.verdict, worst) {
@@ -42,7 +42,7 @@ fn described(finding: &Finding) -> String {
     text
 }
 
-/// Text on one line, in which nothing begins the performance data.
+/// Formats text on one line, without the character that begins performance data.
 pub fn one_line(text: &str) -> String {
     escape::terminal(text).replace('|', "/")
 }

@@ -10,13 +10,13 @@ use whyslow_model::value::Value;
 /// The column with the time.
 const AT: &str = "at";
 
-/// The names of the columns (RFC 4180).
+/// Formats the names of the columns (RFC 4180).
 pub fn csv_header(family: &FamilyInfo) -> String {
     csv_line(std::iter::once(AT).chain(columns(family)).map(str::to_owned))
 }
 
-/// A row: time (RFC 3339), key, metrics. Absent values are empty, and text is quoted, so that empty text is distinct from
-/// absent. Of a histogram only the count is given.
+/// Formats a row: time (RFC 3339), key, metrics. Absent values are empty, and text is quoted, so that empty text is distinct from
+/// absent. A histogram is represented only by its count.
 pub fn csv_row(at: &str, key: &[KeyPart], values: &[Value]) -> String {
     let key = key.iter().map(|part| match part {
         KeyPart::Number(number) => number.to_string(),
@@ -31,7 +31,7 @@ pub fn csv_row(at: &str, key: &[KeyPart], values: &[Value]) -> String {
     csv_line(std::iter::once(at.to_owned()).chain(key).chain(values))
 }
 
-/// A row as one line of JSON. Absent values are null; a histogram is a list of [smallest value, count].
+/// Formats a row as one line of JSON. Absent values are null; a histogram is a list of [smallest value, count].
 pub fn json_row(family: &FamilyInfo, at: &str, key: &[KeyPart], values: &[Value]) -> String {
     let key = key.iter().map(|part| match part {
         KeyPart::Number(number) => Json::from(*number),
@@ -67,15 +67,15 @@ fn buckets(histogram: &Histogram) -> Json {
     buckets.iter().map(|(bucket, count)| Json::from(vec![span(*bucket).0, *count])).collect()
 }
 
-/// A line of cells, each written as it stands (RFC 4180).
+/// Joins cells to a line, each written unchanged (RFC 4180).
 pub fn csv_line(cells: impl Iterator<Item = String>) -> String {
     let mut line = cells.collect::<Vec<_>>().join(",");
     line.push_str("\r\n");
     line
 }
 
-/// Quoted text. Spreadsheets run text that starts with one of `=+-@` as a formula: an apostrophe before it makes it text
-/// (OWASP, CSV Injection). Deceptive characters are escaped.
+/// Quotes text. Spreadsheets run text that starts with one of `=+-@` as a formula: an apostrophe before it makes it text (OWASP,
+/// CSV Injection). Deceptive characters are escaped.
 pub fn quoted(text: &str) -> String {
     let safe = crate::escape::terminal(text).replace('"', "\"\"");
     let formula = safe.starts_with(['=', '+', '-', '@']);

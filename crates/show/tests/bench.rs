@@ -13,7 +13,7 @@ use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
-/// One second of random reads, a tenth of it without completions.
+/// Returns one second of random reads, with no completions in a tenth of it.
 fn run(depth: u32, rate: f64, latency: f64) -> DiskRun {
     let operations = rate as u64;
     let read = RequestStats {
@@ -122,7 +122,7 @@ fn report() -> BenchReport {
     }
 }
 
-/// A run without any measurements.
+/// Returns a report without any measurements.
 fn empty() -> BenchReport {
     BenchReport { targets: Vec::new(), rounds: Vec::new(), ceilings: Vec::new(), caveats: Vec::new(), ..report() }
 }

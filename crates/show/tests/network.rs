@@ -11,7 +11,7 @@ use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 120, colour: false, all: false, utc: true };
 
-/// Two seconds with this many bytes in total, none of them in the third tenth.
+/// Returns two seconds with this many bytes in total, none of them in the third tenth.
 fn end(bytes: u64) -> NetEnd {
     let time = StreamTime { receive_window: 1.0, send_buffer: 0.1, congestion: 0.7, application: 0.2 };
     let rtt = Some(SampleStats { min: 1e-3, mean: 2e-3, max: 4e-3 });

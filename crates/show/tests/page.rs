@@ -1,4 +1,4 @@
-//! The page in Debian's Chromium, driven by playwright-core, and the parts of it that need no browser. What is checked is in
+//! Tests of the page in Debian's Chromium, driven by playwright-core, and of the parts that need no browser. The checks are in
 //! `web/tests`; `node web/tests/browser.mjs screenshots FOLDER` draws the pages that [`pages`] writes.
 
 #[path = "../../../tests/skip/mod.rs"]
@@ -25,7 +25,7 @@ fn node(script: &str, args: &[&str]) -> Output {
     ends_with_test(&mut node).output().expect("node")
 }
 
-/// The folder with a page of each document, which is written once.
+/// Returns the folder with a page of each document, which is written once.
 fn pages() -> &'static Path {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let write = || {
@@ -40,7 +40,7 @@ fn pages() -> &'static Path {
     FOLDER.get_or_init(write).path()
 }
 
-/// Whether a browser can be driven; skips if not.
+/// Whether a browser can be driven; skips the test if not.
 fn has_browser() -> bool {
     if !skip::has_program("node") || !skip::has_program("chromium") {
         return false;
@@ -57,7 +57,7 @@ fn passes(out: &Output) {
     assert!(out.status.success(), "{said}{wrong}");
 }
 
-/// Runs a scenario of `web/tests/browser.mjs`: a report; skips if there is no browser.
+/// Runs a scenario of `web/tests/browser.mjs`, for a report; skips if there is no browser.
 fn in_browser(scenario: &str) {
     if has_browser() {
         let folder = pages().to_str().expect("a folder of ours");
@@ -65,14 +65,14 @@ fn in_browser(scenario: &str) {
     }
 }
 
-/// Runs a scenario of `web/tests/served.mjs`: the page of a server, with a stand-in for that; skips if there is no browser.
+/// Runs a scenario of `web/tests/served.mjs`, for a server's page with a stand-in for the server; skips if there is no browser.
 fn served(scenario: &str) {
     if has_browser() {
         passes(&node("served.mjs", &[scenario]));
     }
 }
 
-/// Runs a scenario of `web/tests/fleet.mjs`: the page of a fleet, with a stand-in for the server; skips if there is no browser.
+/// Runs a scenario of `web/tests/fleet.mjs`, for a fleet's page with a stand-in for the server; skips if there is no browser.
 fn fleet(scenario: &str) {
     if has_browser() {
         let out = node("fleet.mjs", &[scenario]);

@@ -13,7 +13,7 @@ fn frame(function: Option<&str>, module: Option<&str>, space: Space, inlined: bo
     Frame { function: function.map(Into::into), module: module.map(Into::into), space, inlined }
 }
 
-/// A program that sums, copies, and calls into a library without symbols.
+/// Returns a profile of a program that sums, copies, and calls into a library without symbols.
 fn profile() -> StackProfile {
     let user = |name, inlined| frame(Some(name), Some("/usr/bin/toy"), Space::User, inlined);
     let toy = ProfiledProcess { pid: 812, name: "toy".into() };

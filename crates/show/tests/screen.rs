@@ -27,7 +27,7 @@ fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// The first screen of a fixture: short, and no wider than the terminal.
+/// Draws the first screen of a fixture: short, and no wider than the terminal.
 fn first_screen(name: &str, style: TextStyle) -> String {
     let drawn = text::diagnosis(&fixture(name), &style);
     assert!(drawn.lines().count() <= 10, "{name} takes more than ten lines:\n{drawn}");
@@ -67,7 +67,7 @@ fn without_style(lines: &[Vec<Piece>]) -> String {
     lines.iter().map(|line| line.iter().map(Piece::text).collect::<String>() + "\n").collect()
 }
 
-/// However few lines there are, what is wrong and what to do are among them as long as possible.
+/// The problem and the recommended action stay visible as long as possible, however few lines there are.
 #[test]
 fn a_brief_answer_keeps_what_to_do_longest() {
     let d = fixture("saturated");
@@ -84,7 +84,7 @@ fn a_brief_answer_keeps_what_to_do_longest() {
 
 #[test]
 fn how_long_it_has_lasted_comes_with_where_that_is_from() {
-    // Whatever the source is called.
+    // The name of the source does not matter.
     let how_bad = |seconds: f64, average: Option<KernelAverage>| {
         let mut d = fixture("saturated");
         d.findings[0].since = Some(Since { start: None, seconds, source: "/proc/pressure".into(), average });
@@ -95,11 +95,11 @@ fn how_long_it_has_lasted_comes_with_where_that_is_from() {
     assert!(pressure.ends_with("of the time, also over 5 min (PSI avg300)"), "{pressure}");
     let load = how_bad(900.0, Some(KernelAverage::Load));
     assert!(load.ends_with("of the time, also over 15 min (load average)"), "{load}");
-    // The steps may add up to a little more than the window.
+    // The steps may add up to slightly more than the window.
     assert!(how_bad(10.004, None).ends_with("of the time, for at least the 10 s watched"));
 }
 
-/// A part without data is unknown: 'healthy' is said only of what was captured.
+/// A part without data is unknown: 'healthy' covers only what was captured.
 #[test]
 fn a_verdict_on_captures_says_how_far_it_goes() {
     use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin, RuledOut, Verdict};
@@ -134,7 +134,7 @@ fn a_comparison_of_captures_has_room() {
             let mut d = fixture(name);
             (d.window.source, d.comparisons) = (Origin::Import, vec![one.clone(); count]);
             let drawn = text::diagnosis(&d, &PLAIN);
-            // What was compared is not cut off.
+            // The result of the comparison is not cut off.
             assert!(drawn.lines().count() <= 14, "{drawn}");
             let whole = drawn.split_whitespace().collect::<Vec<_>>().join(" ");
             assert_eq!(whole.matches("the load moves no more.").count(), 4, "{drawn}");
@@ -148,7 +148,7 @@ fn a_comparison_of_captures_has_room() {
     assert_eq!(all.matches("single.txt → striped.txt").count(), 3, "{all}");
 }
 
-/// The command to paste stays in one piece, and what each outcome means is said in full.
+/// The command to paste is not split, and the meaning of each outcome is complete.
 #[test]
 fn a_capture_that_would_decide_ends_the_answer() {
     use whyslow_model::diagnosis::{CaptureOutcome, Confidence, NextCapture, Origin};
@@ -178,7 +178,7 @@ fn a_capture_that_would_decide_ends_the_answer() {
     assert_eq!(document["next_capture"]["outcomes"][0]["then"], "tasks wait for sdb, and it is the bottleneck");
 }
 
-/// What needs privilege is offered as the command to paste.
+/// A lack of privilege is answered with the command to paste.
 #[test]
 fn a_lack_of_privilege_has_a_command() {
     let drawn = text::diagnosis(&fixture("undetermined"), &PLAIN);
@@ -222,7 +222,7 @@ fn colour_adds_codes_and_nothing_else() {
     assert_eq!(without_colour(&coloured), kept_screen::screen("live-saturated"));
 }
 
-/// The fixture with its first cause on three more devices, and five that are not listed.
+/// Returns the fixture with its first cause on three more devices, and five that are not listed.
 fn alike() -> Diagnosis {
     let mut d = fixture("saturated");
     let mut cause = d.findings[0].clone();
@@ -316,7 +316,7 @@ fn another_cause_is_cut_at_the_end_of_a_clause_and_certain_ones_come_first() {
     assert!(drawn.lines().count() <= 10, "{drawn}");
 }
 
-/// What is read first is the answer or a likely cause.
+/// The first line is the answer or a likely cause.
 #[test]
 fn a_suspicion_is_below_the_answer_and_hedged_in_the_details() {
     let d = fixture("saturated");
@@ -360,7 +360,7 @@ fn an_improvement_is_only_expected_where_the_rule_states_one() {
     assert!(!text::diagnosis(&d, &PLAIN).contains("Expected:"));
 }
 
-/// Who pastes the command knows how long it lasts.
+/// A user who pastes the command is informed how long it lasts.
 #[test]
 fn an_advice_that_whyslow_carries_out_says_how_long_it_lasts() {
     let advice = |text: &str, command: &str| {
@@ -379,7 +379,7 @@ fn an_advice_that_whyslow_carries_out_says_how_long_it_lasts() {
     assert_eq!(advice("Look", "ss -ltnp"), "Look");
 }
 
-/// A reason is worth more than a path.
+/// A reason is more important than a path.
 #[test]
 fn what_was_not_seen_has_its_whole_reason() {
     use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin};
@@ -478,7 +478,7 @@ fn with_every_string(d: &Diagnosis, hostile: &str) -> Diagnosis {
             _ => {}
         }
     }
-    /// Words of the schema, which are not chosen by others.
+    /// Words of the schema, which are not untrusted.
     const WORDS: [&str; 10] = [
         "live",
         "bottleneck",

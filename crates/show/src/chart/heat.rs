@@ -1,13 +1,13 @@
-//! A heat map: the darker, the more values of that size at that time.
+//! A heat map: the darker a cell, the more values of that size at that time.
 
 use super::svg::{Frame, Svg, value_axis};
 use super::tick;
 use super::x_axis::XAxis;
 use whyslow_model::chart::Chart;
 
-/// From few to many: light to dark.
+/// Colours from few to many: light to dark.
 const SHADES: [&str; 8] = ["#e3eef9", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#08519c", "#08306b"];
-/// At most so many labels of the value axis.
+/// Maximum number of labels on the value axis.
 const LABELS: usize = 8;
 
 pub(super) fn draw(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame) {
@@ -15,7 +15,7 @@ pub(super) fn draw(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame
     if buckets == 0 {
         return value_axis(out, frame, std::iter::empty());
     }
-    // Buckets widen with their values, so that each is drawn of the same height.
+    // Buckets widen with their values, so all are drawn with the same height.
     let share = |edge: usize| edge as f64 / buckets as f64;
     let every = chart.buckets.len().div_ceil(LABELS).max(1);
     let labels = chart.buckets.iter().enumerate().step_by(every);
@@ -37,7 +37,7 @@ pub(super) fn draw(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame
     }
 }
 
-/// By the logarithm: a single slow request matters beside a thousand fast ones.
+/// Selects a shade by the logarithm, because a single slow request matters beside a thousand fast ones.
 fn shade(count: u64, most: u64) -> &'static str {
     let share = (count as f64).ln_1p() / (most.max(1) as f64).ln_1p();
     SHADES[((share * SHADES.len() as f64) as usize).min(SHADES.len() - 1)]

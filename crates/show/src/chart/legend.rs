@@ -7,10 +7,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub(super) const LINE: f64 = 17.0;
 /// The width of a character of the 11 px font, with a margin, as fonts differ.
 const LETTER: f64 = 6.6;
-/// The width of a sample of the line, and the distance of entries.
+/// The width of a line sample, and the distance between entries.
 const SAMPLE: f64 = 24.0;
 const GAP: f64 = 22.0;
-/// The most columns of a name.
+/// Maximum number of columns of a name.
 const WIDEST: usize = 48;
 
 /// A series with its colour.
@@ -32,7 +32,7 @@ impl LegendEntry {
     }
 }
 
-/// The entries in lines that are not wider than this.
+/// Arranges the entries in lines of at most this width.
 pub(super) fn lines(entries: &[LegendEntry], width: f64) -> Vec<Vec<&LegendEntry>> {
     let mut lines: Vec<Vec<&LegendEntry>> = Vec::new();
     let mut used = f64::INFINITY;
@@ -66,7 +66,7 @@ pub(super) fn draw(out: &mut Svg, lines: &[Vec<&LegendEntry>], (left, top): (f64
     }
 }
 
-/// A name without its middle, if it is long: paths of control groups differ at the end.
+/// Shortens a long name in the middle, because paths of control groups differ at the end.
 fn shortened(name: &str) -> String {
     if name.width() <= WIDEST {
         return name.to_owned();
@@ -77,7 +77,7 @@ fn shortened(name: &str) -> String {
     format!("{start}…{}", end.chars().rev().collect::<String>())
 }
 
-/// The first characters that fit into so many columns.
+/// Returns the first characters that fit into this many columns.
 fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {

@@ -13,7 +13,7 @@ pub use svg::svg;
 
 use whyslow_model::human;
 
-/// A value of a chart, made human.
+/// Formats a value of a chart for people.
 pub fn value(number: f64, unit: &str) -> String {
     match unit {
         "By" => human::quantity(number, "bytes"),
@@ -24,7 +24,7 @@ pub fn value(number: f64, unit: &str) -> String {
     }
 }
 
-/// The same for a round number: without zeros at the end of a fraction.
+/// Formats a round number, without trailing zeros of a fraction.
 fn tick(number: f64, unit: &str) -> String {
     let text = value(number, unit);
     let end = text.find([' ', '/']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! SVG as PNG, with a font of our own: nothing of the system is needed.
+//! Renders SVG as PNG with an embedded font, so that nothing of the system is needed.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
@@ -6,13 +6,13 @@ use resvg::usvg::{Options, Tree};
 /// DejaVu Sans without other scripts than Latin, Greek and Cyrillic, by pyftsubset of fonttools.
 const FONTS: [&[u8]; 2] =
     [include_bytes!("../../fonts/DejaVuSans.ttf"), include_bytes!("../../fonts/DejaVuSans-Bold.ttf")];
-/// Pixels of the picture for each of the drawing.
+/// Pixels of the picture per unit of the drawing.
 const ZOOM: f32 = 2.0;
 
-/// A picture from our own SVG.
+/// Renders one of our own SVG pictures.
 ///
 /// # Errors
-/// It cannot be drawn: in words.
+/// Returns the reason in words if it cannot be drawn.
 pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     let mut options = Options { font_family: "DejaVu Sans".into(), ..Options::default() };
     FONTS.iter().for_each(|font| options.fontdb_mut().load_font_data(font.to_vec()));

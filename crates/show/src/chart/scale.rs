@@ -1,6 +1,6 @@
 //! The value axis: round ticks.
 
-/// Values from the bottom to the top of a chart, and the distance of its ticks.
+/// Range of values on the vertical axis, and the distance between its ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     pub(super) bottom: f64,
@@ -8,14 +8,14 @@ pub(super) struct Scale {
     step: f64,
 }
 
-/// About so many ticks.
+/// Approximate number of ticks.
 const TICKS: f64 = 5.0;
 const MINUTE: f64 = 60.0;
 /// Larger values are not drawn.
 const LARGEST: f64 = 1e30;
 
 impl Scale {
-    /// From zero, or from the smallest value if that is below, to above the largest one.
+    /// Spans from zero, or the smallest value if that is negative, to above the largest one.
     pub(super) fn new(lowest: f64, highest: f64, unit: &str) -> Self {
         let within = |value: f64| if value.abs() < LARGEST { value } else { 0.0 };
         let (lowest, highest) = (within(lowest).min(0.0), within(highest).max(0.0));
@@ -35,13 +35,14 @@ impl Scale {
         })
     }
 
-    /// 0 at the bottom, 1 at the top.
+    /// Returns the position of a value: 0 at the bottom, 1 at the top.
     pub(super) fn share(self, value: f64) -> f64 {
         (value - self.bottom) / (self.top - self.bottom)
     }
 }
 
-/// The smallest round number that is not below this, in a unit that is drawn with binary prefixes, or with minutes, or not.
+/// Returns the smallest round number that is not below `least`. The unit decides whether it is drawn with binary prefixes or with
+/// minutes.
 fn round_step(least: f64, unit: &str) -> f64 {
     let base = match unit {
         "By" | "By/s" => 1024_f64.powf(least.log(1024.0).floor().max(0.0)),

@@ -13,7 +13,7 @@ use whyslow_model::chart::{Chart, ChartKind, ChartSeries};
 /// Lengths are in pixels.
 pub(super) const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 16.0;
-/// Room for the labels of the value axis, half of the last label of the time axis, and the time axis.
+/// Space for the labels of the value axis, half of the last label of the time axis, and the time axis.
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 36.0;
 const BELOW: f64 = 26.0;
@@ -24,12 +24,12 @@ const PLOT: f64 = 220.0;
 /// The width of a character of a label, with a margin, as fonts differ.
 pub(super) const LETTER: f64 = 7.0;
 
-/// Colours that differ for any colour vision (Okabe and Ito 2008), without the yellow, which is too light for lines.
+/// Colours that are distinct for any colour vision (Okabe and Ito 2008), without the yellow, which is too light for lines.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
 /// Dashes of the lines of one entity.
 const DASHES: [&str; 4] = ["", "5 3", "2 3", "9 3 2 3"];
 
-/// Where the data is drawn.
+/// The area in which the data is drawn.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -48,7 +48,7 @@ impl Frame {
     }
 }
 
-/// Text that is written piece by piece.
+/// Text written in pieces.
 #[derive(Default)]
 pub(super) struct Svg(String);
 
@@ -57,17 +57,17 @@ impl Svg {
         self.0.write_fmt(what).expect("a String takes all");
     }
 
-    /// A line of text; `anchor` is start, middle or end.
+    /// Adds a line of text; `anchor` is start, middle or end.
     pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: &str, style: &str, text: &str) {
         let text = xml(text);
         self.add(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {style}>{text}</text>\n"));
     }
 }
 
-/// How text of the axes and the legend looks.
+/// Style of text on the axes and in the legend.
 pub(super) const SMALL: &str = "font-size=\"11\" fill=\"#333333\"";
 
-/// A chart as a picture. Times are since the first reading if `is_elapsed`.
+/// Draws a chart. Times are relative to the first reading if `is_elapsed`.
 pub fn svg(chart: &Chart, is_elapsed: bool) -> String {
     let frame = Frame { left: LEFT, top: TOP, width: WIDTH - LEFT - RIGHT, height: PLOT };
     let styles = styles(&chart.series);
@@ -104,7 +104,7 @@ fn head(out: &mut Svg, chart: &Chart, height: f64) {
     out.text((MARGIN, TITLE + 17.0), "start", "font-size=\"11\" fill=\"#666666\"", &chart.help);
 }
 
-/// What is not drawn.
+/// Returns a note on series that are not drawn.
 fn note(chart: &Chart) -> String {
     match (chart.left_out, chart.kind) {
         (0, _) => String::new(),
@@ -138,7 +138,7 @@ pub(super) fn value_axis(out: &mut Svg, frame: Frame, ticks: impl Iterator<Item 
     ));
 }
 
-/// The colour and dashes of a series: a colour for each entity if there are several, else for each line.
+/// Colour and dashes of a series: a colour for each entity if there are several, otherwise for each line.
 #[derive(Clone, Copy)]
 struct Style {
     colour: &'static str,
@@ -174,7 +174,7 @@ fn entries(chart: &Chart, styles: &[Style]) -> Vec<LegendEntry> {
         let highest = series.highest().map(|most| value(most, &chart.unit)).filter(|most| *most != mean);
         let figures = match (highest, series.lowest()) {
             (None, _) => mean,
-            // A mean over queue depths or sizes says nothing.
+            // A mean over queue depths or sizes is meaningless.
             (Some(most), Some(lowest)) if chart.x.is_some() => format!("{} to {most}", value(lowest, &chart.unit)),
             (Some(most), _) => format!("{mean}, up to {most}"),
         };
@@ -198,7 +198,7 @@ fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &XAxis<'_>
     for (series, style) in chart.series.iter().zip(styles) {
         if let (Some(min), Some(max)) = (&series.min, &series.max) {
             for run in runs(min.len(), |at| is_finite(min, at) && is_finite(max, at)) {
-                // A point of its own has a bar, and what is joined has a band.
+                // An isolated point has a bar, and a run has a band.
                 if series.points || run.len() == 1 {
                     let bars = run.filter_map(|at| Some((x.get(at)?, y(max[at]?), y(min[at]?))));
                     for (x, top, bottom) in bars {
@@ -225,8 +225,8 @@ fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &XAxis<'_>
     }
 }
 
-/// A line for each run of values; a value by itself is a dot. Where values are `marked`, each is a dot, and what lies between labels of
-/// other series is no gap.
+/// Draws a line for each run of values; an isolated value is a dot. If values are `marked`, each is a dot, and labels without a
+/// value do not interrupt the line.
 fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, marked: bool, y: impl Fn(f64) -> f64) {
     let mut path = String::new();
     let mut dots = String::new();
@@ -257,7 +257,7 @@ fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, marked: bo
     out.add(format_args!("{dots}"));
 }
 
-/// The series on top of one another; where none is known there is a gap.
+/// Draws the series stacked; leaves a gap if no value is known.
 fn stacked_chart(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame) {
     let count = chart.times.len();
     let known = |at: usize| chart.series.iter().any(|series| is_finite(&series.mean, at));
@@ -276,7 +276,7 @@ fn stacked_chart(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame) 
     let y = |value: f64| frame.y(scale.share(value));
     for (pair, colour) in tops.windows(2).zip(COLOURS.iter().cycle()) {
         for run in runs(count, known) {
-            // A value by itself is as wide as a dot.
+            // An isolated value is as wide as a dot.
             let (left, right) = if run.len() == 1 { (-1.5, 1.5) } else { (0.0, 0.0) };
             let top = run.clone().map(|at| (x[at] + left, y(pair[1][at])));
             let bottom = run.rev().map(|at| (x[at] + right, y(pair[0][at])));
@@ -298,7 +298,7 @@ fn is_finite(values: &[Option<f64>], at: usize) -> bool {
     values.get(at).copied().flatten().is_some_and(f64::is_finite)
 }
 
-/// The runs of positions for which something is known.
+/// Returns the runs of positions with a known value.
 fn runs(count: usize, known: impl Fn(usize) -> bool) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..count).filter(|at| known(*at)) {

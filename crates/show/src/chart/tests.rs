@@ -79,7 +79,7 @@ fn with_labels_instead_of_times_each_value_is_marked_and_points_are_not_joined()
         assert!(drawn.contains(words), "{words}: {drawn}");
     }
     assert_eq!((drawn.matches("r=\"2\"").count(), drawn.matches("r=\"3.5\"").count()), (5, 2), "{drawn}");
-    // The plot begins at 84; of its 840 pixels, 4 % of the distance between the ends are left free on either side.
+    // The plot begins at 84; of its 840 pixels, 4 % of the distance between the end labels is free on either side.
     assert!(drawn.contains("<path d=\"M115.1 217.0L"), "{drawn}");
     assert_eq!(drawn.matches("stroke-linejoin=\"round\"").count(), 1, "{drawn}");
     assert!(png(&drawn).is_ok());

@@ -1,20 +1,20 @@
-//! The time axis: round ticks in local time, or since the beginning.
+//! The time axis: round ticks in local time, or relative to the start.
 
 use super::tick;
 use crate::clock::ZonedClock;
 use whyslow_model::human;
 
-/// At most so many ticks.
+/// Maximum number of ticks.
 const TICKS: f64 = 8.0;
 const MINUTE: f64 = 60.0;
 const DAY: f64 = 86_400.0;
-/// Distances of ticks, seconds; beyond them, whole days.
+/// Distances between ticks, seconds; beyond them, whole days.
 const STEPS: [f64; 18] = [
     0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10_800.0, 21_600.0,
     43_200.0,
 ];
 
-/// Times from left to right, in seconds since 1970, or since the beginning.
+/// The times of the axis, in seconds since 1970, or since the start.
 pub(super) struct TimeAxis {
     from: f64,
     to: f64,
@@ -30,12 +30,12 @@ impl TimeAxis {
         if to > from { Self { from, to, clock } } else { Self { from: from - 0.5, to: from + 0.5, clock } }
     }
 
-    /// 0 at the left, 1 at the right.
+    /// Returns the position of a time: 0 at the left, 1 at the right.
     pub(super) fn share(&self, time: f64) -> f64 {
         (time - self.from) / (self.to - self.from)
     }
 
-    /// The ticks, with their labels.
+    /// Returns the ticks with their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let least = (self.to - self.from) / TICKS;
         let step = STEPS.into_iter().find(|step| *step >= least).unwrap_or((least / DAY).ceil() * DAY);
@@ -60,7 +60,7 @@ impl TimeAxis {
         )
     }
 
-    /// The period in words: date, times and zone.
+    /// Returns the period in words: date, times and zone.
     pub(super) fn period(&self) -> String {
         let Some(clock) = &self.clock else {
             return format!("{} from the first reading", human::quantity(self.to - self.from, "s"));

@@ -1,10 +1,10 @@
-//! What is along a chart: time, or labels.
+//! The horizontal axis of a chart: time, or labels.
 
 use super::svg::LETTER;
 use super::time_axis::TimeAxis;
 use whyslow_model::chart::{Chart, ChartAxis};
 
-/// Room at both ends, as a share of the distance from the first label to the last.
+/// Space at both ends, as a share of the distance from the first label to the last.
 const ROOM: f64 = 0.04;
 
 /// The axis from left to right.
@@ -21,7 +21,7 @@ impl<'c> XAxis<'c> {
         }
     }
 
-    /// 0 at the left, 1 at the right.
+    /// Returns a position: 0 at the left, 1 at the right.
     pub(super) fn share(&self, at: f64) -> f64 {
         match self {
             Self::Time(times) => times.share(at),
@@ -29,7 +29,7 @@ impl<'c> XAxis<'c> {
         }
     }
 
-    /// The ticks of an axis that is so wide, with their labels.
+    /// Returns the ticks, with their labels, of an axis of this width.
     pub(super) fn ticks(&self, width: f64) -> Vec<(f64, String)> {
         match self {
             Self::Time(times) => times.ticks(),
@@ -37,7 +37,7 @@ impl<'c> XAxis<'c> {
         }
     }
 
-    /// The period, or what the labels are, in words.
+    /// Returns the period, or the meaning of the labels, in words.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Time(times) => times.period(),
@@ -72,7 +72,7 @@ impl<'c> LabelAxis<'c> {
         (place - self.from) / (self.to - self.from)
     }
 
-    /// Those labels that do not overlap the one before them.
+    /// Returns the labels that do not overlap the previous one.
     fn ticks(&self, width: f64) -> Vec<(f64, String)> {
         let mut end = f64::NEG_INFINITY;
         let mut ticks = Vec::new();

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use whyslow_model::human;
 use whyslow_model::profile::{Frame, ProfileKind, Space, StackProfile};
 
-/// The label of a frame: its function; if that is unknown, its file in brackets, like `[vdso]`.
+/// Returns the label of a frame: its function or, if that is unknown, its file in brackets, like `[vdso]`.
 pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     match (&frame.function, &frame.module) {
         (Some(function), _) => Cow::Borrowed(function),
@@ -23,7 +23,7 @@ pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     }
 }
 
-/// Where a frame's code comes from: the last component of the path, or the kernel.
+/// Returns the origin of a frame's code: the last component of the path, or the kernel.
 pub(crate) fn origin(frame: &Frame) -> &str {
     match (&frame.module, frame.space) {
         (Some(module), _) => file_name(module),
@@ -36,7 +36,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A weight in words: samples, or time.
+/// Formats a weight in words: samples, or time.
 pub(crate) fn amount(profile: &StackProfile, weight: u64) -> String {
     match profile.kind {
         ProfileKind::OnCpu if weight == 1 => "1 sample".into(),
@@ -45,7 +45,7 @@ pub(crate) fn amount(profile: &StackProfile, weight: u64) -> String {
     }
 }
 
-/// The title of a profile: `on-CPU profile of toy (pid 7), 10 s at 99 Hz`.
+/// Returns the title of a profile: `on-CPU profile of toy (pid 7), 10 s at 99 Hz`.
 pub(crate) fn title(profile: &StackProfile) -> String {
     let kind = match profile.kind {
         ProfileKind::OnCpu => "on-CPU",
@@ -60,8 +60,8 @@ pub(crate) fn title(profile: &StackProfile) -> String {
     format!("{kind} profile of {whose}, {seconds}{pace}")
 }
 
-/// A line for each stack, by name; processes with the same name are merged. Kernel functions end in `_[k]`, inlined ones in
-/// `_[i]`, as in flamegraph.pl. The weight is samples or microseconds.
+/// Formats a line for each stack, sorted by name; merges processes with the same name. Kernel functions end in `_[k]`, inlined
+/// ones in `_[i]`, as in flamegraph.pl. The weight is samples or microseconds.
 pub fn folded(profile: &StackProfile) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for stack in &profile.stacks {
@@ -80,7 +80,7 @@ pub fn folded(profile: &StackProfile) -> String {
     })
 }
 
-/// A name that cannot end a frame or a line. The format has no escapes: a semicolon becomes a colon.
+/// Escapes a name so that it cannot end a frame or a line. The format has no escapes, so a semicolon becomes a colon.
 fn word(name: &str) -> String {
     escape::terminal(name).replace(';', ":")
 }

@@ -25,7 +25,7 @@ const NOTE: usize = 150;
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
 
-/// The flame graph of a profile.
+/// Draws the flame graph of a profile.
 pub fn svg(profile: &StackProfile) -> String {
     let tree = CallTree::of(profile);
     let notes = notes(profile);
@@ -48,7 +48,7 @@ fn write(out: &mut String, what: std::fmt::Arguments<'_>) {
     out.write_fmt(what).expect("a String takes all");
 }
 
-/// The drawing's border, title, legend and notes.
+/// Writes the drawing's border, title, legend and notes.
 fn head(out: &mut String, profile: &StackProfile, notes: &[String], height: f64) {
     let title = title(profile);
     let title = xml(&title);
@@ -82,7 +82,7 @@ fn legend(out: &mut String) {
     }
 }
 
-/// Notes below the graph: the amount of data, and what could not be observed.
+/// Returns notes below the graph: the amount of data, and the blind spots.
 fn notes(profile: &StackProfile) -> Vec<String> {
     let mut notes = vec![format!("{} in {} stacks", amount(profile, profile.weight()), profile.stacks.len())];
     for spot in &profile.blind_spots {
@@ -152,7 +152,7 @@ impl FrameBox<'_> {
         }
     }
 
-    /// The second line of the tooltip: where the code comes from.
+    /// Returns the second line of the tooltip: the origin of the code.
     fn of(&self) -> String {
         let Some(frame) = self.frame() else { return String::new() };
         let inlined = if frame.inlined { "inlined, " } else { "" };
@@ -162,7 +162,7 @@ impl FrameBox<'_> {
         }
     }
 
-    /// The colour, in one of three shades chosen by name, so that neighbours differ.
+    /// Returns the class for the colour, in one of three shades chosen by name, so that neighbours differ.
     fn class(&self, label: &str) -> String {
         let Some(frame) = self.frame() else { return "p".into() };
         let family = match (frame.space, &frame.function, frame.inlined) {
@@ -176,7 +176,7 @@ impl FrameBox<'_> {
     }
 }
 
-/// The part of a label that fits into this width; empty if that is hardly a letter.
+/// Returns the part of a label that fits into this width; empty if that is hardly a letter.
 fn fitting(label: &str, wide: f64) -> String {
     let room = ((wide - 6.0) / LETTER).max(0.0) as usize;
     let width = |c: char| c.width().unwrap_or(0);

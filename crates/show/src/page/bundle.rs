@@ -1,8 +1,8 @@
-//! The JavaScript modules of `web/` as one script. A file that is opened from disk cannot load modules, so each becomes a function
-//! that returns its exports.
+//! Bundles the JavaScript modules of `web/` into one script. A file that is opened from disk cannot load modules, so each becomes
+//! a function that returns its exports.
 //!
-//! It understands the little that the modules use: `import { a, b as c } from "./module.js";` and `export` in front of a
-//! `function`, `async function`, `class` or `const`. Tests hold the modules against that.
+//! It supports only the syntax that the modules use: `import { a, b as c } from "./module.js";` and `export` in front of a
+//! `function`, `async function`, `class` or `const`. Tests check the modules for that.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ macro_rules! modules {
     };
 }
 
-/// Each after those that it imports.
+/// Each module follows those that it imports.
 const MODULES: &[Module<'static>] = modules![
     "dom",
     "statistics",
@@ -73,7 +73,7 @@ struct Module<'a> {
     text: &'a str,
 }
 
-/// The module that starts a page, after those that it needs.
+/// Returns the module that starts a page, after those that it needs.
 pub(super) fn bundle(main: &str) -> String {
     let mut needed = vec![main];
     for module in MODULES.iter().rev() {
@@ -89,7 +89,7 @@ pub(super) fn bundle(main: &str) -> String {
 }
 
 impl<'a> Module<'a> {
-    /// The modules that it imports from.
+    /// Lists the modules that it imports from.
     fn imported(&self) -> impl Iterator<Item = &'a str> {
         // Only imports end like this.
         let from = |line: &'a str| line.strip_suffix(".js\";")?.rsplit_once("from \"./").map(|(_, name)| name);
@@ -122,13 +122,13 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The names that an import statement lists, and the module.
+/// Returns the names in an import statement, and the module.
 fn import(statement: &str) -> Option<(&str, &str)> {
     let (names, from) = statement.strip_prefix("import {")?.split_once('}')?;
     Some((names, from.trim().strip_prefix("from \"./")?.strip_suffix(".js\";")?))
 }
 
-/// The name that a declaration declares.
+/// Returns the name that a declaration introduces.
 fn declared(declaration: &str) -> Option<&str> {
     let keywords = ["async function ", "function ", "class ", "const "];
     let name = keywords.iter().find_map(|keyword| declaration.strip_prefix(keyword))?;
@@ -209,7 +209,7 @@ mod tests {
         let script = bundle(MAIN) + &bundle(FLEET_MAIN);
         assert!(!script.contains("</script") && !script.contains("<!--"));
         assert!(!script.contains("innerHTML") && !script.contains("insertAdjacentHTML") && !script.contains("eval("));
-        // All of it was taken apart.
+        // Every import and export was translated.
         assert!(!script.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
     }
 }

@@ -1,17 +1,18 @@
-//! The document of a report, as its file has it.
+//! The document of a report, as stored in its file.
 
 use serde::Serialize;
 use whyslow_model::chart::{Chart, PageData};
 
-/// A page whose charts share their times: those of a day have the same ones, which would be a fifth of the file.
+/// A page whose charts share their times: the charts of a day have the same ones, which would otherwise make up a fifth of the
+/// file.
 #[derive(Serialize)]
 pub(super) struct EmbeddedPage<'p> {
     /// The page; its charts have no times.
     #[serde(flatten)]
     page: PageData,
-    /// All that charts have as times, each once.
+    /// The distinct time axes of all charts.
     axes: Vec<&'p [f64]>,
-    /// Which of them each chart has.
+    /// Index of each chart's time axis.
     axis_of: Vec<usize>,
 }
 

@@ -1,8 +1,8 @@
 //! The web page as one self-contained file: `web/` with the document that it shows, or without one, as `whyslow serve` sends it.
 //!
-//! The file opens from a mail attachment, so it requests nothing, and its content security policy allows no script or style
-//! except its own, which it knows by their hashes. What others chose (names of processes, mounts, hosts) is in the document
-//! alone, which is data; `web/dom.js` is how it reaches the screen.
+//! The file can be opened from a mail attachment, so it requests nothing, and its content security policy allows only its own
+//! scripts and style, identified by their hashes. Untrusted text (names of processes, mounts, hosts) occurs only in the document,
+//! which is data; `web/dom.js` puts it on the screen.
 
 mod bundle;
 mod embedded;
@@ -20,7 +20,7 @@ const LIBRARY: &str = include_str!("../../../../web/vendor/uPlot.iife.min.js");
 const LICENSE: &str = include_str!("../../../../web/vendor/uPlot.LICENSE");
 const LIBRARY_STYLE: &str = include_str!("../../../../web/vendor/uPlot.min.css");
 
-/// The page as a server sends it: it asks the server for what it shows.
+/// The page as a server sends it: the page requests its content from the server.
 pub struct ServedPage {
     /// The page.
     pub html: String,
@@ -28,17 +28,17 @@ pub struct ServedPage {
     pub policy: String,
 }
 
-/// The page of a report, as one file.
+/// Returns the page of a report, as one file.
 pub fn html(page: &PageData) -> String {
     file(&page.title, &EmbeddedPage::of(page))
 }
 
-/// The page of a machine or of recordings, without a document.
+/// Returns the page of a machine or of recordings, without a document.
 pub fn served() -> ServedPage {
     served_by(MAIN, "whyslow")
 }
 
-/// The page of a fleet.
+/// Returns the page of a fleet.
 pub fn fleet() -> ServedPage {
     served_by(FLEET_MAIN, "whyslow fleet")
 }
@@ -46,7 +46,7 @@ pub fn fleet() -> ServedPage {
 fn served_by(main: &str, title: &str) -> ServedPage {
     let parts = PageParts::new(main);
     let policy = format!("{}; connect-src 'self'; img-src data:; frame-ancestors 'none'", parts.policy());
-    // An empty icon: browsers would ask the server for one, without the token.
+    // An empty icon: otherwise browsers would request one from the server, without the token.
     let head = format!("<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">");
     ServedPage { html: parts.page(&head, ""), policy }
 }
@@ -73,13 +73,13 @@ impl PageParts {
     fn new(main: &str) -> Self {
         Self {
             style: format!("{LIBRARY_STYLE}\n{STYLE}"),
-            // Its licence wants to be in every copy.
+            // The licence must be included in every copy.
             library: format!("/*\n{LICENSE}*/\n{LIBRARY}"),
             program: bundle(main),
         }
     }
 
-    /// The content security policy that allows these, and nothing else.
+    /// Returns the content security policy that allows only these.
     fn policy(&self) -> String {
         format!(
             "default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'",
@@ -89,12 +89,12 @@ impl PageParts {
         )
     }
 
-    /// The page with this beginning of its head, and a document if there is one.
+    /// Returns the page with this start of its head, and a document if there is one.
     fn page(&self, head: &str, document: &str) -> String {
         let head = format!("{head}\n<style>{}</style>", self.style);
         let library = format!("{document}<script>{}</script>", self.library);
         let program = format!("<script>{}</script>", self.program);
-        // In the order in which they stand there.
+        // In the order in which they occur in the file.
         let parts = [
             ("<title>whyslow</title>", &*head),
             ("<link rel=\"stylesheet\" href=\"vendor/uPlot.min.css\">\n", ""),
@@ -115,18 +115,18 @@ impl PageParts {
     }
 }
 
-/// A document as JSON within a script element: its end, or the beginning of a comment, cannot occur in it.
+/// Formats a document as JSON within a script element, so that it cannot contain the element's end or the start of a comment.
 fn embedded<T: Serialize>(document: &T) -> String {
-    // Only strings contain this character.
+    // This character occurs only in strings.
     json::line(document).replace('<', "\\u003c")
 }
 
-/// What allows this script or style in a content security policy.
+/// Returns the source expression that allows this script or style in a content security policy.
 fn source(text: &str) -> String {
     format!("'sha256-{}'", base64(&Sha256::digest(text)))
 }
 
-/// Base64 with padding (RFC 4648, section 4).
+/// Encodes as Base64 with padding (RFC 4648, section 4).
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,18 +1,18 @@
-//! What stands in the box of a node, in lines that fit into it.
+//! Content of a node's box, in lines that fit into it.
 
 use super::words;
 use unicode_width::UnicodeWidthChar;
 use whyslow_model::io_stack::{IoStack, StackNode};
 
-/// Facts that are too long for a box; its tooltip has them.
+/// Facts that are too long for a box; its tooltip contains them.
 const LONG: [&str; 2] = ["options", "mount points"];
-/// The most lines of facts, and of anything else.
+/// Maximum number of lines of facts, and of any other text.
 const MOST_LINES: usize = 3;
 
-/// A line of text, of pieces with the name of a class each.
+/// A line of text: pieces, each with the name of its class.
 pub(super) type Line = Vec<(&'static str, String)>;
 
-/// The lines of a box that is so many columns wide.
+/// Returns the lines of a box with this many columns.
 pub(super) fn lines(stack: &IoStack, node: &StackNode, columns: usize, all: bool) -> Vec<Line> {
     let facts = words::facts(node, all).into_iter().filter(|(name, _)| !LONG.contains(name));
     let facts: Vec<String> = facts.map(|(_, text)| text).collect();
@@ -31,9 +31,9 @@ pub(super) fn lines(stack: &IoStack, node: &StackNode, columns: usize, all: bool
     lines
 }
 
-/// The name; with the network namespace, if there is room for some of it.
+/// Returns the name, with the network namespace if there is room for part of it.
 fn heading(node: &StackNode, columns: usize) -> Line {
-    // Its letters are larger.
+    // The heading has larger letters.
     let columns = columns * 9 / 10;
     let name = shortened(&node.name, columns);
     let left = columns.saturating_sub(width(&name) + 4);
@@ -42,7 +42,7 @@ fn heading(node: &StackNode, columns: usize) -> Line {
     std::iter::once(("name", name)).chain(netns).collect()
 }
 
-/// Each kind of limit on a line of its own; the smallest of the way is marked.
+/// Returns a line for each kind of limit; the smallest limit of the path is marked.
 fn limits(node: &StackNode, columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for limits in node.limits.chunk_by(|a, b| a.kind == b.kind) {
@@ -65,7 +65,7 @@ fn limits(node: &StackNode, columns: usize) -> Vec<Line> {
     lines
 }
 
-/// All that is known of a node, for its tooltip: a line each.
+/// Returns all facts about a node for its tooltip, one per line.
 pub(super) fn tooltip(node: &StackNode) -> Vec<String> {
     let facts = words::facts(node, true).into_iter().map(|(_, text)| text);
     let limits = node.limits.iter().map(|limit| {
@@ -79,9 +79,9 @@ fn width(text: &str) -> usize {
     text.chars().filter_map(UnicodeWidthChar::width).sum()
 }
 
-/// Text without its middle, if it is long: paths differ at the end, and devices at the beginning.
+/// Shortens long text in the middle, because paths differ at the end, and devices at the beginning.
 pub(super) fn shortened(text: &str, columns: usize) -> String {
-    // An escaped character takes up to ten columns, and none of a hostile name matters more than that.
+    // An escaped character takes up to ten columns; a hostile name deserves no better layout.
     if width(&crate::escape::terminal(text)) <= columns {
         return text.to_owned();
     }
@@ -90,7 +90,7 @@ pub(super) fn shortened(text: &str, columns: usize) -> String {
     format!("{start}…{}", end.chars().rev().collect::<String>())
 }
 
-/// The first characters that fit into so many columns, as they are written when they are escaped.
+/// Returns the first characters that fit into this many columns when they are escaped.
 fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {
@@ -100,7 +100,7 @@ fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// Text in lines of so many columns; what does not fit into the last one is cut off.
+/// Wraps text to this many columns; truncates what exceeds the last line.
 fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_hostile_name_is_as_wide_as_it_is_written() {
-        // Each is written as `\u{202e}`, eight columns.
+        // Each is escaped as `\u{202e}`, eight columns.
         assert_eq!(shortened("\u{202e}\u{202e}\u{202e}", 20), "\u{202e}…\u{202e}");
         assert_eq!(shortened("日本語日本語", 12), "日本語日本語");
         assert_eq!(shortened("日本語日本語", 9), "日本…本語");

@@ -1,4 +1,4 @@
-//! The picture: a box for each node, in columns from where requests enter to hardware, with lines between them.
+//! Draws a box for each node, in columns from the entry of requests to the hardware, with lines between them.
 
 use super::boxes::{Line, lines, shortened, tooltip};
 use crate::escape::xml;
@@ -8,11 +8,11 @@ use whyslow_model::io_stack::{IoStack, StackGroup, StackKind, StackNode};
 
 /// Lengths are in pixels.
 const MARGIN: f64 = 16.0;
-/// A box, and the room for lines between columns.
+/// Width of a box, and the space for lines between columns.
 const WIDTH: f64 = 232.0;
 const BETWEEN: f64 = 60.0;
 const PADDING: f64 = 8.0;
-/// The distance of boxes in a column, and of groups.
+/// Distance between boxes in a column, and between groups.
 const GAP: f64 = 10.0;
 const APART: f64 = 22.0;
 const LINE: f64 = 15.0;
@@ -26,7 +26,7 @@ const ROLE: usize = 9;
 
 const STYLE: &str = include_str!("stack.css");
 
-/// The stacks as a picture, with every limit, the smallest marked. `all` has everything that an overview leaves out.
+/// Draws the stacks with every limit, the smallest marked. `all` includes everything that an overview omits.
 pub fn svg(stack: &IoStack, all: bool) -> String {
     let groups = if all { stack.groups(true) } else { stack.diagram.clone() };
     let mut drawing = Drawing { stack, all, out: String::new(), top: MARGIN, marked: false };
@@ -52,12 +52,12 @@ pub fn svg(stack: &IoStack, all: bool) -> String {
     )
 }
 
-/// The left edge of a column.
+/// Returns the left edge of a column.
 fn x(column: usize) -> f64 {
     MARGIN + column as f64 * (WIDTH + BETWEEN)
 }
 
-/// A node with its text and its place.
+/// A node with its text and position.
 struct NodeBox<'s> {
     node: &'s StackNode,
     lines: Vec<Line>,
@@ -79,7 +79,7 @@ struct Drawing<'s> {
     stack: &'s IoStack,
     all: bool,
     out: String,
-    /// Where what comes next begins.
+    /// Top of the next element.
     top: f64,
     /// Whether a limit is marked as the smallest.
     marked: bool,
@@ -114,7 +114,7 @@ impl<'s> Drawing<'s> {
         let tallest = columns.iter().map(|column| height(column)).fold(0.0, f64::max);
         let mut boxes = BTreeMap::new();
         for column in columns {
-            // Shorter columns are spread over the height of the tallest.
+            // Spreads shorter columns over the height of the tallest.
             let share = (tallest - height(&column)) / column.len().max(1) as f64;
             let mut top = self.top + share / 2.0;
             for mut node_box in column {
@@ -123,7 +123,7 @@ impl<'s> Drawing<'s> {
                 boxes.insert(node_box.node.id.as_str(), node_box);
             }
         }
-        // Below the boxes, where one passes a column.
+        // Below the boxes, if a line passes a column.
         let mut roles = BTreeSet::new();
         for upper in boxes.values() {
             for below in &upper.node.below {
@@ -222,7 +222,7 @@ mod tests {
         });
     }
 
-    /// `/` and `/boot` on two partitions of `vda`.
+    /// Adds `/` and `/boot` on two partitions of `vda`.
     fn two_partitions(s: &mut Snapshot) {
         disk(s, "vda", 1_048_576.0);
         for (point, partition) in [("/", "vda1"), ("/boot", "vda2")] {

@@ -1,10 +1,10 @@
-//! What is said of a node, in the tree and in the diagram.
+//! Text about a node, in the tree and in the diagram.
 
 use crate::human;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::io_stack::{InterruptLine, LimitKind, NodeFact, NodeKind, NodeLimit, StackNode};
 
-/// Facts whose value says what they are.
+/// Facts whose value is self-explanatory.
 const SELF_EVIDENT: [&str; 14] = [
     "alignment",
     "compression",
@@ -21,7 +21,7 @@ const SELF_EVIDENT: [&str; 14] = [
     "transport",
     "type",
 ];
-/// Facts that only the long view has.
+/// Facts shown only in the long view.
 const DETAILS: [&str; 14] = [
     "adaptive coalescing",
     "bus address",
@@ -38,12 +38,12 @@ const DETAILS: [&str; 14] = [
     "state",
     "write-back throttling",
 ];
-/// Where the short view has the lines of more interrupts, it has their number.
+/// With more interrupts than this, the short view shows their number instead of lines.
 const MOST_INTERRUPTS: usize = 4;
-/// How many of those that are alike are named.
+/// Maximum number of similar items that are named.
 const MOST_NAMES: usize = 4;
 
-/// The facts of a node, with their names and in words.
+/// Returns the facts of a node, with their names and in words.
 pub(crate) fn facts(node: &StackNode, all: bool) -> Vec<(&str, String)> {
     let shown = node.facts.iter().filter(|fact| all || !DETAILS.contains(&fact.name.as_str()));
     let mut texts: Vec<(&str, String)> = shown.map(|fact| (fact.name.as_str(), fact_text(node.kind, fact))).collect();
@@ -68,7 +68,7 @@ fn fact_text(kind: NodeKind, fact: &NodeFact) -> String {
     if SELF_EVIDENT.contains(&fact.name.as_str()) { value } else { format!("{} {value}", fact.name) }
 }
 
-/// How a limit comes about, in brackets; empty where that is plain.
+/// Returns the origin of a limit, in parentheses; empty if it is obvious.
 pub(crate) fn origin(limit: &NodeLimit, all: bool) -> String {
     match (limit.how.is_empty(), all) {
         (true, false) => String::new(),
@@ -78,9 +78,9 @@ pub(crate) fn origin(limit: &NodeLimit, all: bool) -> String {
     }
 }
 
-/// The interrupt lines in words, each in one piece that `joined` keeps on a line; `None` if there are none.
+/// Formats the interrupt lines in words; `joined` keeps each of them on one line. Returns `None` if there are none.
 pub(crate) fn interrupts(lines: &[InterruptLine], all: bool, joined: impl Fn(String) -> String) -> Option<String> {
-    // One that has never been raised has no name.
+    // An interrupt that was never raised has no name.
     let used: Vec<&InterruptLine> = lines.iter().filter(|line| all || line.name.is_some()).collect();
     if used.is_empty() {
         return None;
@@ -99,16 +99,16 @@ fn interrupt(line: &InterruptLine) -> String {
     format!("{}{name}{cpus}", line.line)
 }
 
-/// With the network namespace, where that is another.
+/// Returns the name, with the network namespace if it is a different one.
 pub(crate) fn full_name(node: &StackNode) -> &str {
     let name = node.id.strip_prefix("interface:").filter(|_| node.netns.is_some());
     name.unwrap_or(&node.name)
 }
 
-/// Some names, and how many more there are.
+/// Formats several names, and the number of further ones.
 pub(crate) fn names(all: &[&str]) -> String {
     let more = all.len().saturating_sub(MOST_NAMES);
-    // Instead of '1 more', the name.
+    // The name takes the place of '1 more'.
     if more <= 1 {
         return all.join(", ");
     }

@@ -6,7 +6,7 @@ use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Listed};
 
-/// What was saved, in one sentence.
+/// Reports in one sentence that a baseline was saved.
 pub fn saved(saved: &Listed, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let what = format!(": {} series {}", saved.series, over(saved.kind, saved.seconds));
@@ -14,7 +14,7 @@ pub fn saved(saved: &Listed, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The list of baselines.
+/// Formats the list of baselines.
 pub fn baselines(all: &[Listed], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if all.is_empty() {
@@ -27,7 +27,7 @@ pub fn baselines(all: &[Listed], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// One baseline: figures, followed by the inventory with `all`.
+/// Formats one baseline: figures, followed by the inventory with `all`.
 pub fn baseline(baseline: &Baseline, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let what = format!("  {}", over(baseline.kind, baseline.seconds));

@@ -1,4 +1,4 @@
-//! A benchmark report: what the target can do, what ran, what its layers counted, and caveats.
+//! A benchmark report: capability of the target, the runs, the counts of its layers, and caveats.
 
 use super::study::study;
 use super::table::{AlignedTable, remark};
@@ -10,7 +10,7 @@ use whyslow_model::bench::{
     RequestStats, Round, TargetInfo, Traffic,
 };
 
-/// The report: tables first, and the summary last, where the eye lands.
+/// Formats the report: tables first, and the summary last, where the eye lands.
 pub fn bench(report: &BenchReport, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     // A target opened in several ways is listed once.
@@ -39,7 +39,7 @@ pub fn bench(report: &BenchReport, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// What was dropped, and what is left.
+/// Reports the dropped caches, and the remaining ones.
 pub fn dropped_caches(dropped: &DroppedCaches, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let line = |what, before, after| format!("{what}: {} before, {} left.", human::bytes(before), human::bytes(after));
@@ -112,7 +112,7 @@ fn ceiling(ceiling: &Ceiling) -> Vec<Piece> {
     line
 }
 
-/// Why a maximum may not be that of the target.
+/// Returns the reason why a maximum may not be that of the target.
 fn reservation(ceiling: &Ceiling) -> &'static str {
     match (ceiling.generator, ceiling.reached) {
         (true, _) => " at least: the CPU generating the load was the limit",
@@ -299,7 +299,7 @@ fn stalls(run: &DiskRun) -> Option<String> {
     Some(format!("no request completed {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
-/// Requests issued, and counted by each layer.
+/// Draws the requests issued, and those counted by each layer.
 fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
     if ledger.layers.is_empty() && ledger.cache.is_none() {
         return;

@@ -5,12 +5,12 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::comparison::{Changed, Comparison, Difference, Side, Spread};
 
-/// How many differences are listed without `all`.
+/// Number of differences listed without `all`.
 const SOME: usize = 20;
 /// With fewer independent samples on a side no test is possible (whyslow-compare, `stats::pieces`).
 const FEWEST: usize = 6;
 
-/// A comparison.
+/// Formats a comparison.
 pub fn comparison(comparison: &Comparison, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for (letter, side) in [("A  ", &comparison.a), ("B  ", &comparison.b)] {
@@ -20,7 +20,7 @@ pub fn comparison(comparison: &Comparison, style: &TextStyle) -> String {
     for conclusion in &comparison.conclusions {
         canvas.paragraph(0, 2, &[bold(conclusion)]);
     }
-    // Of captures, the conclusions are the headline: they are rarely long enough for a test.
+    // For captures, the conclusions are the headline: captures are rarely long enough for a test.
     let concluded = !comparison.conclusions.is_empty();
     if !concluded || !comparison.differences.is_empty() {
         verdict(&mut canvas, comparison);
@@ -51,7 +51,7 @@ fn draw_side(canvas: &mut Canvas, letter: &str, side: &Side) {
     canvas.paragraph(0, 5, &[dim(letter), bold(&side.name), plain(length), dim(when)]);
 }
 
-/// The headline, which agrees with the list below it.
+/// Draws the headline, which agrees with the list below it.
 fn verdict(canvas: &mut Canvas, comparison: &Comparison) {
     let compared = comparison.compared;
     let (untested, noise) = undecided(comparison);
@@ -86,7 +86,7 @@ fn verdict(canvas: &mut Canvas, comparison: &Comparison) {
     canvas.paragraph(0, 2, &line);
 }
 
-/// The name of a series, with its subject unless that is the whole machine.
+/// Returns the name of a series, with its subject unless that is the whole machine.
 fn series(one: &Difference) -> String {
     match one.subject.kind.as_str() {
         "host" => one.metric.clone(),
@@ -102,7 +102,7 @@ fn others(comparison: &Comparison) -> &'static str {
     if comparison.differences.is_empty() { "series" } else { "other series" }
 }
 
-/// Changes large enough to matter but not proven: too few samples to test, or not significant.
+/// Returns changes large enough to matter but not proven: those with too few samples to test, and those not significant.
 fn undecided(comparison: &Comparison) -> (Vec<&Difference>, Vec<&Difference>) {
     comparison.undecided.iter().partition(|one| one.a.pieces.min(one.b.pieces) < FEWEST)
 }
@@ -140,7 +140,7 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
         None => Ink::Bold,
     };
     let figure = |value: f64| human::quantity(value, &one.unit);
-    // The interval has the unit of the shift: per cent of A, or that of the metric.
+    // The interval has the unit of the shift: percent of A, or the unit of the metric.
     let of_a = one.ratio.filter(|ratio| ratio.abs() < 10.0 && one.shift != 0.0).map(|ratio| ratio / one.shift);
     let change = |value: f64| match of_a {
         Some(of_a) => format!("{:+.0} %", value * of_a * 100.0),

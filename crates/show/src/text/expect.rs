@@ -1,11 +1,11 @@
-//! What storage and network should deliver, beside what was measured.
+//! Expected rates of storage and network, next to the measured ones.
 
 use super::{TextStyle, blind_spots};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use whyslow_model::expectation::{Expectations, ExpectedRate, LayoutGain, ThingExpected};
 
-/// Each thing with its rates; formulas and their sources with `all`.
+/// Formats each thing with its rates; adds formulas and their sources with `all`.
 pub fn expectations(expected: &Expectations, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let host = expected.host.as_deref().map_or_else(String::new, |host| format!("{host}: "));
@@ -68,7 +68,7 @@ fn layout(canvas: &mut Canvas, gain: &LayoutGain, all: bool) {
     }
 }
 
-/// Each source once.
+/// Draws each source once.
 fn sources(canvas: &mut Canvas, rates: &[ExpectedRate]) {
     let mut told: Vec<&str> = Vec::new();
     for rate in rates.iter().filter(|rate| rate.source != "measured") {

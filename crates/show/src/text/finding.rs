@@ -15,15 +15,15 @@ const DEEPEST: usize = 4;
 /// Columns of the evidence table; longer text shifts the rest of its line to the right.
 const WIDEST_METRIC: usize = 28;
 const WIDEST_VALUE: usize = 14;
-/// The most control groups of a culprit that are listed.
+/// Maximum number of a culprit's control groups that are listed.
 const MOST_GROUPS: usize = 3;
 
 /// The findings of a diagnosis and how they are related.
 pub(super) struct Findings<'d> {
     findings: &'d [Finding],
-    /// By the key of their cause.
+    /// Indices of effects, by the key of their cause.
     effects: HashMap<&'d str, Vec<usize>>,
-    /// By id.
+    /// Indices of causes, by id.
     causes: HashMap<&'d str, Vec<usize>>,
     drawn: Vec<bool>,
     /// The finding whose recommended action is part of the answer below.
@@ -46,7 +46,7 @@ impl<'d> Findings<'d> {
     }
 
     /// Draws causes in order, each followed by its effects; then findings whose cause is missing or that form a cycle, which is
-    /// possible in documents of others.
+    /// possible in documents from other programs.
     pub(super) fn draw(mut self, canvas: &mut Canvas) {
         let causes = (0..self.findings.len()).filter(|&i| self.findings[i].explained_by.is_none());
         for i in causes.chain(0..self.findings.len()) {
@@ -54,7 +54,7 @@ impl<'d> Findings<'d> {
         }
     }
 
-    /// A finding and its effects, depth first. Without recursion: a chain may be as long as the document.
+    /// Draws a finding and its effects, depth first. Avoids recursion, because a chain may be as long as the document.
     fn tree(&mut self, canvas: &mut Canvas, root: usize) {
         let mut left = vec![(root, 0)];
         while let Some((i, depth)) = left.pop() {
@@ -70,8 +70,7 @@ impl<'d> Findings<'d> {
         }
     }
 
-    /// Mentions others of the same kind that this finding stands for: effects of the same cause, or other causes.
-    /// causes.
+    /// Mentions other findings of the same kind that this one represents: effects of the same cause, or other causes.
     fn alike(&mut self, canvas: &mut Canvas, i: usize, depth: usize) {
         let finding = &self.findings[i];
         let siblings = match &finding.explained_by {
@@ -111,7 +110,7 @@ fn one(canvas: &mut Canvas, finding: &Finding, depth: usize, is_answered: bool) 
     actions(canvas, finding, is_answered, body);
 }
 
-/// What to do; of the finding that the answer is about, what it does not recommend already.
+/// Draws the actions; for the finding that the answer is about, only those that the answer does not recommend already.
 fn actions(canvas: &mut Canvas, finding: &Finding, is_answered: bool, column: usize) {
     let recommended = screen::recommended(finding);
     for action in &finding.actions {
@@ -167,7 +166,7 @@ pub(super) fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize)
     }
 }
 
-/// The control groups of a culprit, with the share in each if there are several.
+/// Returns the control groups of a culprit, with the share in each if there are several.
 fn in_control_groups(culprit: &Culprit) -> Option<String> {
     if culprit.cgroups.is_empty() {
         return culprit.cgroup.as_ref().map(|cgroup| format!(" in {cgroup}"));
@@ -179,7 +178,7 @@ fn in_control_groups(culprit: &Culprit) -> Option<String> {
     Some(format!(" in {}{more}", shown.join(", ")))
 }
 
-/// What could not be attributed, with the reason.
+/// Draws the part that could not be attributed, with the reason.
 fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
     let Some(gap) = &finding.unattributed else { return };
     let share = gap.share.map_or_else(String::new, |share| format!("{} of ", human::share(share)));
@@ -187,7 +186,7 @@ fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
     canvas.paragraph(column, column + 4, &[dim(text)]);
 }
 
-/// The figures in captures by subject, with the location of each number.
+/// Draws the figures in captures by subject, with the location of each number.
 pub(super) fn figures(canvas: &mut Canvas, figures: &[SubjectFigures]) {
     for of in figures {
         canvas.blank();
@@ -212,13 +211,13 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
         if !e.expected.is_empty() {
             line.extend([plain("  "), plain(normal(&e.expected))]);
         }
-        // The source is named once for the rows that share it.
+        // Rows that share a source name it once.
         row(canvas, line, &formula_and_source(e, e.source != above), column, column + metric + 2);
         above = &e.source;
     }
 }
 
-/// What is expected of a number: a bound is called normal; other text explains the number.
+/// Formats the expectation for a number: a bound is called normal; other text explains the number.
 fn normal(text: &str) -> String {
     const BOUNDS: [&str; 12] = [
         "below ",
@@ -238,7 +237,7 @@ fn normal(text: &str) -> String {
     if is_bound { format!("normal: {text}") } else { text.to_owned() }
 }
 
-/// One line if the origin fits beside the figures; otherwise the origin is below the value.
+/// Draws one line if the origin fits beside the figures; otherwise draws the origin below the value.
 fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, below: usize) {
     if origin.is_empty() {
         return canvas.paragraph(column, below, &line);
@@ -254,7 +253,7 @@ fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, b
     }
 }
 
-/// The formula; without one, the file it was read from.
+/// Returns the formula or, without one, the file that the number was read from.
 fn formula(e: &Evidence) -> String {
     if e.how.is_empty() { e.source.clone() } else { e.how.clone() }
 }

@@ -1,15 +1,15 @@
-//! Which group of processes slows which other one down.
+//! Groups of processes that slow others down.
 
 use super::heading;
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use whyslow_model::diagnosis::{GroupName, InterferencePair};
 
-/// The most pairs and lines on the first screen.
+/// Maximum number of pairs and lines on the first screen.
 const MOST_PAIRS: usize = 3;
 const MOST_LINES: usize = 3;
 
-/// The worst pairs, for the first screen.
+/// Draws the worst pairs, for the first screen.
 pub(super) fn worst(canvas: &mut Canvas, pairs: &[InterferencePair]) {
     let felt: Vec<String> = pairs.iter().filter(|pair| pair.is_felt()).take(MOST_PAIRS).map(sentence).collect();
     if !felt.is_empty() {
@@ -17,7 +17,7 @@ pub(super) fn worst(canvas: &mut Canvas, pairs: &[InterferencePair]) {
     }
 }
 
-/// All pairs.
+/// Draws all pairs.
 pub(super) fn table(canvas: &mut Canvas, pairs: &[InterferencePair]) {
     if pairs.is_empty() {
         return;
@@ -30,7 +30,7 @@ pub(super) fn table(canvas: &mut Canvas, pairs: &[InterferencePair]) {
     }
 }
 
-/// `web waited 1.2 s in 10 s for a CPU behind batch`.
+/// Formats a pair: `web waited 1.2 s in 10 s for a CPU behind batch`.
 fn sentence(pair: &InterferencePair) -> String {
     let (seconds, observed) = (human::seconds(pair.seconds), human::seconds(pair.observed.round().max(1.0)));
     let (victim, culprit) = (group(&pair.victim), group(&pair.culprit));
@@ -47,7 +47,7 @@ fn resource(pair: &InterferencePair) -> String {
     }
 }
 
-/// As people call it: the virtual machine, the container, the unit, or the path of the control group.
+/// Returns the common name of a group: the virtual machine, the container, the unit, or the path of the control group.
 fn group(group: &GroupName) -> String {
     if let Some(guest) = &group.guest {
         return format!("guest {guest}");

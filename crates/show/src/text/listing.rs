@@ -1,14 +1,14 @@
-//! Lists of what the program knows: rules, metrics and readable formats.
+//! Lists of the program's knowledge: rules, metrics and readable formats.
 
 use super::{TextStyle, heading};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
 use whyslow_model::listing::{ActionInfo, FormatInfo, RuleInfo, split_set_value};
 
-/// The file name that `diagnose` gives to built-in rules.
+/// Origin of built-in rules in `diagnose`, in place of a file name.
 const BUILT_IN: &str = "built in";
 
-/// A line for each id: what is physically true when one of its rules holds, and how many there are.
+/// Formats a line for each id: the physical condition that its rules detect, and their number.
 pub fn rules(rules: &[RuleInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let width = rules.iter().map(|r| plain(&r.id).width()).max().unwrap_or(0);
@@ -26,12 +26,12 @@ pub fn rules(rules: &[RuleInfo], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Of several rules for one id the one that the others are variants of.
+/// Returns the rule that the other rules for the same id are variants of.
 fn main(variants: &[RuleInfo]) -> &RuleInfo {
     variants.iter().find(|rule| rule.variant.is_empty()).unwrap_or(&variants[0])
 }
 
-/// All rules for one id: what each means, when it holds, what looks alike, what it reads, what it rests on.
+/// Formats all rules for one id: meaning, condition, lookalikes, inputs, and references of each.
 pub fn rule(variants: &[RuleInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for (at, rule) in variants.iter().enumerate() {
@@ -61,7 +61,7 @@ fn draw_rule(canvas: &mut Canvas, rule: &RuleInfo) {
     list(canvas, "Sources", &rule.sources);
 }
 
-/// A CEL expression, in the lines its author gave it.
+/// Draws a CEL expression, in its author's lines.
 fn expression(canvas: &mut Canvas, title: &str, cel: &str) {
     if cel.is_empty() {
         return;
@@ -82,7 +82,7 @@ fn list(canvas: &mut Canvas, title: &str, entries: &[String]) {
     }
 }
 
-/// What it recommends, with the settings to change.
+/// Draws the recommended actions, with the settings to change.
 fn actions(canvas: &mut Canvas, actions: &[ActionInfo]) {
     if actions.is_empty() {
         return;
@@ -98,7 +98,7 @@ fn actions(canvas: &mut Canvas, actions: &[ActionInfo]) {
     }
 }
 
-/// Each signal with its formula, and what a healthy machine would show.
+/// Draws each signal with its formula, and the value on a healthy machine.
 fn signals(canvas: &mut Canvas, rule: &RuleInfo) {
     if rule.signals.is_empty() {
         return;
@@ -114,7 +114,7 @@ fn signals(canvas: &mut Canvas, rule: &RuleInfo) {
     }
 }
 
-/// Every family with its metrics: name, kind, unit, help, and the OpenTelemetry name with `all`.
+/// Formats every family with its metrics: name, kind, unit, help, and the OpenTelemetry name with `all`.
 pub fn metrics(families: &[FamilyInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for (i, family) in families.iter().enumerate() {
@@ -174,7 +174,7 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
-/// A list of formats: name, what it shows, versions.
+/// Formats a list of formats: name, content, versions.
 pub fn formats(formats: &[FormatInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for format in formats {

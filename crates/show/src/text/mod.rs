@@ -37,14 +37,14 @@ use crate::human;
 use finding::Findings;
 use whyslow_model::diagnosis::{Action, BlindSpot, CaptureComparison, Diagnosis, NotCleared, Origin, RuledOut};
 
-/// How text is drawn.
+/// Options for drawing text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
     /// Columns of the terminal, at least 40.
     pub width: usize,
     /// Whether to use colour.
     pub colour: bool,
-    /// Whether to show everything: evidence, effects, what was ruled out and what was not seen.
+    /// Whether to show everything: evidence, effects, causes that were ruled out, and blind spots.
     pub all: bool,
     /// Whether times are in UTC instead of the local zone.
     pub utc: bool,
@@ -56,12 +56,12 @@ impl TextStyle {
     }
 }
 
-/// The answer in ten lines; with `all`, preceded by all details.
+/// Formats the answer in ten lines; with `all`, preceded by all details.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     diagnosis_on_canvas(diagnosis, style).finish()
 }
 
-/// The same as styled lines, for a screen that draws them itself.
+/// Returns the diagnosis as styled lines, for a screen that draws them itself.
 pub fn diagnosis_lines(diagnosis: &Diagnosis, style: &TextStyle) -> Vec<Vec<Piece>> {
     diagnosis_on_canvas(diagnosis, style).into_lines()
 }
@@ -79,14 +79,15 @@ fn diagnosis_on_canvas(diagnosis: &Diagnosis, style: &TextStyle) -> Canvas {
     canvas
 }
 
-/// The answer in about so many lines, for a screen that shows other things below it: what is wrong, who it is, what to do.
+/// Returns the answer in about this many lines, for a screen that shows other content below it: the problem, the culprit, and the
+/// recommended action.
 pub fn brief_lines(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> Vec<Vec<Piece>> {
     let mut canvas = style.canvas();
     screen::brief(&mut canvas, diagnosis, style, lines);
     canvas.into_lines()
 }
 
-/// Everything: findings with evidence and effects, what was ruled out, blind spots, overhead; the answer last.
+/// Draws everything: findings with evidence and effects, causes that were ruled out, blind spots, overhead; the answer last.
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
     Findings::of(diagnosis).draw(canvas);
@@ -120,7 +121,7 @@ fn ruled_out(canvas: &mut Canvas, entries: &[RuledOut]) {
         return;
     }
     heading(canvas, "Ruled out");
-    // A whole resource says more than a single cause.
+    // A ruled-out resource is more informative than a single cause.
     let (resources, causes): (Vec<&RuledOut>, Vec<_>) = entries.iter().partition(|r| !r.id.contains('.'));
     for entry in resources.into_iter().chain(causes) {
         canvas.paragraph(2, 4, &[plain(words::id(&entry.id)), plain(": "), plain(&entry.because)]);
@@ -155,7 +156,7 @@ fn cost(canvas: &mut Canvas, d: &Diagnosis) {
     canvas.blank();
     for look in &d.closer_looks {
         let how = if look.source.starts_with("bpf/") { "Traced" } else { "Watched" };
-        // A source that was turned on for the last sample was read only once.
+        // A source that was enabled for the last sample was read only once.
         let long = if look.seconds > 0.0 { format!("for {}", human::seconds(look.seconds)) } else { "once".into() };
         let text = format!("{how} {long}: {} ({}).", look.tells, look.source);
         canvas.paragraph(0, 2, &[dim(text)]);
@@ -178,7 +179,7 @@ fn heading(canvas: &mut Canvas, title: &str) {
     canvas.paragraph(0, 2, &[bold(title)]);
 }
 
-/// An action as a line of its finding.
+/// Draws an action as a line of its finding.
 fn action_line(canvas: &mut Canvas, column: usize, label: &str, action: &Action) {
     canvas.paragraph(column, column + 2, &[plain(label), plain(&action.text)]);
     if let Some(command) = &action.try_command {

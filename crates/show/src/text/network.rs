@@ -31,7 +31,7 @@ pub(super) fn peer(canvas: &mut Canvas, network: &Network) {
     canvas.paragraph(0, 2, &line);
 }
 
-/// A line for each result that combines several runs.
+/// Returns a line for each result that combines several runs.
 pub(super) fn summary(network: &Network) -> Vec<Vec<Piece>> {
     let mtu = network.mtu.as_ref().map(mtu);
     let buffers = network.buffers.as_ref().and_then(|sizes| enough(sizes, "socket buffer"));
@@ -158,7 +158,7 @@ fn sum(end: &NetEnd, of: fn(&NetStream) -> Option<u64>) -> u64 {
     end.streams.iter().filter_map(of).sum()
 }
 
-/// CPUs used by the whole machine.
+/// Returns the number of CPUs that the whole machine used.
 fn busy(end: &NetEnd) -> String {
     let used = end.machine_seconds.filter(|_| end.seconds > 0.0);
     used.map_or_else(String::new, |used| format!("{:.2}", used / end.seconds))
@@ -195,7 +195,7 @@ fn stalls(end: &NetEnd) -> Option<String> {
     Some(format!("nothing was received {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
-/// What limited each TCP stream.
+/// Draws the limiting factors of each TCP stream.
 fn streams_of(canvas: &mut Canvas, name: &str, run: &NetRun) {
     let Some(sender) = run.sender().filter(|end| end.streams.iter().any(|stream| stream.time.is_some())) else {
         return;

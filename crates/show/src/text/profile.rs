@@ -1,4 +1,4 @@
-//! A profile: which functions took the time, and how they were called.
+//! A profile: the functions that took the time, and their callers.
 
 use super::{TextStyle, blind_spots, heading};
 use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, bold, dim, plain};
@@ -6,15 +6,15 @@ use crate::flame::{amount, name, origin, title};
 use crate::human;
 use whyslow_model::profile::{Frame, ProfileKind, Share, Stack, StackProfile};
 
-/// How many functions and stacks are listed without `all`.
+/// Number of functions and stacks listed without `all`.
 const FUNCTIONS: usize = 12;
 const STACKS: usize = 4;
-/// How many callers of a stack are listed without `all`; the middle of a deep stack is left out.
+/// Number of a stack's callers listed without `all`; the middle of a deep stack is left out.
 const CALLERS: usize = 12;
 /// Columns of a share: `100 %`.
 const PERCENT: usize = 5;
 
-/// The functions with the largest weights, the heaviest stacks, and blind spots.
+/// Formats the functions with the largest weights, the heaviest stacks, and blind spots.
 pub fn profile(profile: &StackProfile, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     canvas.paragraph(0, 2, &[bold(title(profile))]);
@@ -30,7 +30,7 @@ pub fn profile(profile: &StackProfile, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The total weight, and what it means on average.
+/// Returns the total weight, and its meaning on average.
 fn summary(profile: &StackProfile) -> String {
     if profile.stacks.is_empty() {
         return match profile.kind {
@@ -86,11 +86,11 @@ fn stacks(canvas: &mut Canvas, profile: &StackProfile, all: bool) {
     more(canvas, profile.stacks.len() - shown);
 }
 
-/// `main → work → memset`.
+/// Formats a stack: `main → work → memset`.
 fn way(profile: &StackProfile, stack: &Stack, all: bool) -> Vec<Piece> {
     let frames: Vec<&Frame> = profile.frames_of(stack).collect();
     let left_out = if all { 0 } else { frames.len().saturating_sub(CALLERS) };
-    // The outermost caller says whose work it is, the innermost function what is done, which matters more.
+    // The outermost callers show on whose behalf the work is done, the innermost functions what is done, which matters more.
     let begin = if left_out == 0 { frames.len() } else { CALLERS / 4 };
     let mut line = Vec::new();
     for (place, frame) in frames.iter().enumerate() {
@@ -108,7 +108,7 @@ fn way(profile: &StackProfile, stack: &Stack, all: bool) -> Vec<Piece> {
     if line.is_empty() { vec![dim("no stack could be read")] } else { line }
 }
 
-/// A frame's name, and whether it was inlined.
+/// Returns a frame's name, and whether it was inlined.
 fn called(frame: &Frame) -> Vec<Piece> {
     let ink = if frame.function.is_some() { Ink::Plain } else { Ink::Dim };
     let mut pieces = vec![Piece::new(ink, name(frame))];

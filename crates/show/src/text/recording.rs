@@ -1,4 +1,4 @@
-//! Recordings and what happened in them.
+//! Recordings and the events in them.
 
 use super::finding::culprits;
 use super::screen::{self, Answer};
@@ -9,12 +9,12 @@ use crate::human;
 use whyslow_model::diagnosis::{Basis, Finding};
 use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, Recorded, Shipped};
 
-/// How many episodes the summary lists.
+/// Number of episodes listed in the summary.
 const LINES: usize = 3;
-/// How many changes of the machine are listed: an upgrade has thousands.
+/// Maximum number of changes of the machine that are listed: an upgrade causes thousands.
 const MOST_CHANGES: usize = 50;
 
-/// What was recorded, in one sentence.
+/// Reports in one sentence what was recorded.
 pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let missed = match recorded.missed {
@@ -31,7 +31,7 @@ pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
     recorded.shipped.as_ref().map_or_else(|| text.clone(), |more| text.clone() + &shipped(more, style))
 }
 
-/// What was shipped, in one sentence.
+/// Reports in one sentence what was shipped.
 pub fn shipped(shipped: &Shipped, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let hours = if shipped.hours == 1 { "1 hour".to_owned() } else { format!("{} hours", shipped.hours) };
@@ -49,7 +49,7 @@ pub fn shipped(shipped: &Shipped, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// What happened during a recording: a line per episode, and the worst one explained; with `all` each one explained.
+/// Formats the events of a recording: a line per episode, and an explanation of the worst one, or of each with `all`.
 pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let clock = ZonedClock::new(style.utc);
@@ -92,7 +92,7 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// A line for each of the costliest episodes, in order of time; the others are counted.
+/// Draws a line for each of the costliest episodes, in order of time; counts the others.
 fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &ZonedClock) {
     let mut shown: Vec<usize> = (0..episodes.len()).collect();
     shown.sort_by(|&a, &b| episodes[b].lost_seconds().total_cmp(&episodes[a].lost_seconds()));
@@ -113,7 +113,7 @@ fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &ZonedClock) {
     canvas.blank();
 }
 
-/// What was found in a sentence, with the machine's name where there are several.
+/// Returns a finding in one sentence, with the machine's name if there are several.
 fn on_machine(finding: &Finding) -> String {
     let sentence = screen::first_sentence(&finding.summary);
     match &finding.subject.capture {
@@ -122,7 +122,7 @@ fn on_machine(finding: &Finding) -> String {
     }
 }
 
-/// Its headline, with the machine's name where there are several.
+/// Returns a finding's headline, with the machine's name if there are several.
 fn titled(finding: &Finding) -> String {
     match &finding.subject.capture {
         Some(machine) if finding.subject.kind == "host" => format!("{machine}: {}", words::headline(finding)),

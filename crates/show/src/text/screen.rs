@@ -1,4 +1,4 @@
-//! The first screen: ten lines that are read in twenty seconds, the answer last, where the eye lands.
+//! The first screen: ten lines that can be read in twenty seconds, the answer last, where the eye lands.
 
 use super::{TextStyle, interference, virtual_disks, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
@@ -10,36 +10,36 @@ use whyslow_model::diagnosis::{
     NOT_CAPTURED, Origin, Since, TimeSpan, Verdict,
 };
 
-/// Lines of the first screen. Beyond them it only has what would be of no use if it was cut off: what to do, what a comparison
-/// shows, and what to capture next.
+/// Lines of the first screen. It exceeds them only for content that would be useless if truncated: the recommended action, the
+/// result of a comparison, and the next capture.
 const LINES: usize = 10;
-/// The most lines of a comparison of captures: more than its conclusions need, unless a text has many runs.
+/// Maximum number of lines of a comparison of captures: more than its conclusions need, unless a text has many runs.
 const COMPARISON_LINES: usize = 8;
-/// The lines for what was cleared and what was not seen, however long the answer is.
+/// Minimum number of lines for resources without problems and for blind spots, however long the answer is.
 const FEWEST_RESOURCES: usize = 2;
-/// The lines that the answer has, whatever is above it.
+/// Minimum number of lines of the answer, whatever is above it.
 const FEWEST_LINES: usize = 5;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
-/// The labels of another cause: a likely one, and a suspicion.
+/// Labels of another cause: a likely one, and a suspicion.
 const ALSO: &str = "Also: ";
 const WEAK: &str = "Less certain: ";
-/// Lines for what was not seen and why, and the columns in them for the label and the names.
+/// Lines for a blind spot with its reason, and the columns in them for the label and the names.
 const REASON_LINES: usize = 2;
 const LABEL_AND_NAMES: usize = 30;
-/// Names are not cut to less than this, and 4 more.
+/// Minimum length that names are cut to, plus 4.
 const SHORTEST_NAME: usize = 8;
 const FIND_OUT: &str = "To find out more: ";
-/// How the remedy begins if a capture is missing.
+/// Start of the remedy for a missing capture.
 const CAPTURE: &str = "add the output of: ";
-/// The first words of ids, and what is not seen if a capture of that resource is missing.
+/// First words of ids, and the blind spot if a capture of that resource is missing.
 const MISSING: [(&str, &str); 5] =
     [("cpu", "the CPUs"), ("mem", "memory"), ("net", "the network"), ("disk", DEVICES), ("fs", DEVICES)];
 const DEVICES: &str = "the block devices";
-/// How the remedy begins if privilege is what is missing, and the command that it stands for.
+/// Start of the remedy if privilege is missing, and the command that it stands for.
 const AS_ROOT: &str = "run as root";
 const RUN_AS_ROOT: &str = "sudo whyslow";
-/// The most disks that a sentence names.
+/// Maximum number of disks that a sentence names.
 const MOST_NAMED: usize = 3;
 
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
@@ -48,7 +48,7 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     comparisons(canvas, &d.comparisons, d.window.source);
     interference::worst(canvas, &d.interference);
     virtual_disks::worst(canvas, &d.virtual_disks);
-    // What was compared is an answer, too, and is not cut off.
+    // A comparison is an answer, too, and is not cut off.
     let room = (LINES - 1).saturating_sub(canvas.lines() - before).max(FEWEST_LINES);
     match d.verdict {
         Verdict::Bottleneck => bottleneck(canvas, d, style, room),
@@ -57,7 +57,7 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     }
 }
 
-/// What the first experiment shows, and how many others there are.
+/// Draws the result of the first experiment, and the number of others.
 fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison], source: Origin) {
     let Some(first) = all.first() else { return };
     let more = match all.len() - 1 {
@@ -69,7 +69,7 @@ fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison], source: Origin) {
     canvas.at_most(COMPARISON_LINES, 0, 2, &[bold("Compared: "), dim(names), plain(conclusions), dim(more)]);
 }
 
-/// The answer alone, below the details.
+/// Draws only the answer, below the details.
 pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     match (d.verdict, d.findings.first()) {
         (Verdict::Bottleneck, Some(first)) => {
@@ -88,7 +88,7 @@ pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     }
 }
 
-/// The answer in at most so many lines: what is wrong and what to do stay longest.
+/// Draws the answer in at most this many lines: the problem and the recommended action stay longest.
 pub(super) fn brief(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, lines: usize) {
     let (Verdict::Bottleneck, Some(first)) = (d.verdict, d.findings.first()) else {
         return answer(canvas, d, style);
@@ -133,12 +133,12 @@ fn is_healthy(canvas: &mut Canvas, d: &Diagnosis) {
     }
 }
 
-/// The resources in which nothing was found, as a list.
+/// Lists the resources without problems.
 fn covered(d: &Diagnosis) -> String {
     listed(&ruled_out(d))
 }
 
-/// 'a, b and c'.
+/// Joins names: 'a, b and c'.
 fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -147,7 +147,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The resources in which nothing was found; disks by name if they are few.
+/// Returns the resources without problems; disks by name if they are few.
 fn ruled_out(d: &Diagnosis) -> Vec<String> {
     let disks = d.figures.iter().filter(|f| f.subject.kind == "device").map(|f| &*f.subject.name);
     let disks: Vec<&str> = disks.collect::<BTreeSet<_>>().into_iter().collect();
@@ -156,14 +156,14 @@ fn ruled_out(d: &Diagnosis) -> Vec<String> {
         "cpu" => "the CPUs".to_owned(),
         "disk" if disks.len() == 1 => format!("disk {}", disks.join(", ")),
         "disk" if (1..=MOST_NAMED).contains(&disks.len()) => format!("disks {}", disks.join(", ")),
-        // A count of blocked tasks clears the disks that it does not show.
+        // A count of blocked tasks clears disks that it does not list.
         "disk" if lacks_devices => "I/O waiting".to_owned(),
         "disk" => "the disks".to_owned(),
         "memory" => "memory".to_owned(),
         other => format!("the {other}"),
     };
     let resources = d.ruled_out.iter().map(|entry| &*entry.id).filter(|id| !id.contains('.'));
-    // One capture can clear what stands out in another.
+    // One capture can clear what another one shows as conspicuous.
     let is_cleared = |id: &&str| d.not_cleared.iter().all(|entry| entry.id != *id);
     resources.filter(is_cleared).map(healthy).collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -208,7 +208,7 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
     }
 }
 
-/// The capture that would decide between the causes that remain possible, and what each outcome would mean.
+/// Draws the capture that would decide between the remaining causes, and the meaning of each outcome.
 fn next_capture(canvas: &mut Canvas, d: &Diagnosis) {
     let Some(next) = &d.next_capture else { return };
     canvas.paragraph(0, 2, &[bold(format!("To decide, {}:", on_host(next.host.as_deref())))]);
@@ -222,7 +222,7 @@ fn next_capture(canvas: &mut Canvas, d: &Diagnosis) {
     canvas.paragraph(2, 2, &pieces);
 }
 
-/// The captures that would show what is missing, those of the suspected resource first, as many as fit.
+/// Draws the captures that would show the missing data, those of the suspected resource first, as many as fit.
 fn what_to_capture(canvas: &mut Canvas, d: &Diagnosis, lines: usize) {
     let suspected = d.findings.first().and_then(|finding| finding.id.split('.').next()).unwrap_or_default();
     let missing = MISSING.iter().find(|(resource, _)| *resource == suspected).map(|(_, missing)| *missing);
@@ -244,7 +244,7 @@ fn what_to_capture(canvas: &mut Canvas, d: &Diagnosis, lines: usize) {
     }
 }
 
-/// Machine and time; what does not fit on the line is left out, the least important first.
+/// Draws machine and time; leaves out what does not fit on the line, the least important first.
 pub(super) fn header(canvas: &mut Canvas, host: &Host, window: &TimeSpan, style: &TextStyle) {
     let clock = ZonedClock::new(style.utc);
     let mut facts = vec![
@@ -275,7 +275,7 @@ fn watched(window: &TimeSpan, clock: &ZonedClock) -> String {
         Origin::Live => format!("watched {seconds}"),
         Origin::Recording => format!("recorded {seconds}"),
         Origin::Import if window.seconds == 0.0 => "one capture".into(),
-        // The time between readings that print none says nothing.
+        // The assumed time between readings without timestamps is not meaningful.
         Origin::Import if window.is_assumed => "captures without times".into(),
         Origin::Import => format!("captures, {seconds}"),
     };
@@ -287,8 +287,8 @@ fn watched(window: &TimeSpan, clock: &ZonedClock) -> String {
     }
 }
 
-/// The answer is between the other causes that are likely, above, and a line about suspicions, below: what is read first is never
-/// a suspicion.
+/// Draws the answer between the other likely causes, above, and a line about suspicions, below, so that the first line is never a
+/// suspicion.
 fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize) {
     let Some(first) = d.findings.first() else { return };
     let (certain, weak) = others(d);
@@ -305,7 +305,7 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
     let part =
         (0..=SHORTEST).map(answer).find(|part| part.lines() + wanted <= room).unwrap_or_else(|| answer(SHORTEST));
     let room = room.saturating_sub(part.lines() + usize::from(!weak.is_empty()));
-    // The blank line before the answer is worth more than a third cause.
+    // The blank line before the answer is more valuable than a third cause.
     let shown = if certain.len() < room { certain.len() } else { room.clamp(1, 2) };
     also(canvas, ALSO, &certain, shown, d.window.source);
     if room > certain.len().min(shown) {
@@ -316,10 +316,10 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
     also(canvas, WEAK, &weak, 1, d.window.source);
 }
 
-/// Another cause, and the number of its kind.
+/// Another cause, and the number of findings of its kind.
 type Other<'d> = (&'d Finding, usize);
 
-/// The causes except the first, one of each kind: the likely ones, and the suspicions.
+/// Returns the causes except the first, one of each kind: the likely ones, and the suspicions.
 fn others(d: &Diagnosis) -> (Vec<Other<'_>>, Vec<Other<'_>>) {
     let mut others: Vec<Other<'_>> = Vec::new();
     let first = d.findings.first();
@@ -336,7 +336,7 @@ fn others(d: &Diagnosis) -> (Vec<Other<'_>>, Vec<Other<'_>>) {
     others.into_iter().partition(|(other, _)| other.confidence != Confidence::Low)
 }
 
-/// Whether both are the same cause in tasks of one program.
+/// Whether both findings are the same cause in tasks of one program.
 fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
     first.subject.pid.is_some()
         && other.explained_by.is_none()
@@ -344,7 +344,7 @@ fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
             == (&other.id, &other.subject.kind, &other.subject.name)
 }
 
-/// How many tasks of the program have the same cause.
+/// Returns the number of the program's tasks with the same cause.
 fn alike(d: &Diagnosis, finding: &Finding) -> usize {
     let alike = d.findings.iter().filter(|other| is_same_of_program(finding, other));
     alike.map(|other| 1 + other.more).sum()
@@ -354,19 +354,19 @@ fn more_like_it(count: usize) -> String {
     if count > 1 { format!(" (and {} more like it)", count - 1) } else { String::new() }
 }
 
-/// Whether all numbers of `how_bad` stand in the headline as well.
+/// Whether the headline contains all numbers of `how_bad`.
 fn is_said_in_headline(finding: &Finding) -> bool {
     let said: Vec<&str> = numbers(first_sentence(&finding.summary)).collect();
     finding.how_bad.as_ref().is_some_and(|text| numbers(text).all(|number| said.contains(&number)))
 }
 
-/// The numbers in a text, each up to the next space, without punctuation.
+/// Returns the numbers in a text, each up to the next space, without punctuation.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| "()[],;:.".contains(c)));
     words.filter(|word| word.starts_with(char::is_numeric))
 }
 
-/// Other causes, one line each; those that are not shown are counted.
+/// Draws other causes, one line each, and counts those that are not shown.
 fn also(canvas: &mut Canvas, label: &str, others: &[Other<'_>], shown: usize, source: Origin) {
     let left = others.len().saturating_sub(shown);
     for (i, (other, count)) in others.iter().take(shown).enumerate() {
@@ -378,7 +378,7 @@ fn also(canvas: &mut Canvas, label: &str, others: &[Other<'_>], shown: usize, so
     }
 }
 
-/// One line: a label, a sentence shortened to fit, and an ending.
+/// Draws one line: a label, a sentence shortened to fit, and an ending.
 fn item(canvas: &mut Canvas, label: &str, sentence: &str, more: &str) {
     let more = [dim(more)];
     let columns = canvas.width().saturating_sub(width(&more));
@@ -391,7 +391,7 @@ fn item(canvas: &mut Canvas, label: &str, sentence: &str, more: &str) {
 /// The minimum number of words in a clause.
 const SHORTEST_CLAUSE: usize = 3;
 
-/// The sentence if it fits; otherwise its longest prefix that ends with a clause and fits, if there is one.
+/// Returns the sentence if it fits; otherwise its longest prefix that ends with a clause and fits, if there is one.
 pub(super) fn clause(sentence: &str, columns: usize) -> &str {
     if plain(sentence).width() <= columns {
         return sentence;
@@ -404,18 +404,18 @@ pub(super) fn clause(sentence: &str, columns: usize) -> &str {
         .unwrap_or(sentence)
 }
 
-/// Where to read the rest.
+/// Tells the reader how to see the rest.
 pub(super) fn hint(source: Origin) -> &'static str {
     if source == Origin::Live { "whyslow\u{a0}-v" } else { "add\u{a0}-v" }
 }
 
-/// What is wrong, who causes it, how bad it is, what to do.
+/// The answer: the problem, the culprit, the severity, and the recommended action.
 pub(super) struct Answer<'d> {
     pub(super) diagnosis: &'d Diagnosis,
     pub(super) style: &'d TextStyle,
-    /// How much is left out to save lines, from 0 (nothing) to [`SHORTEST`].
+    /// Degree of shortening, from 0 (nothing is left out) to [`SHORTEST`].
     pub(super) cut: usize,
-    /// Whether everything there is to do is shown.
+    /// Whether all recommended actions are shown.
     pub(super) is_whole: bool,
 }
 
@@ -431,7 +431,7 @@ impl Answer<'_> {
         self.what_to_do(canvas, finding);
     }
 
-    /// The finding in a sentence, with how sure it is, if nothing below says that.
+    /// Returns the finding in a sentence, with the confidence if no line below states it.
     fn headline(&self, finding: &Finding, with_confidence: bool) -> Vec<Piece> {
         let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
         let mut headline = vec![Piece::new(ink, sentence(finding)), dim(more_like_it(alike(self.diagnosis, finding)))];
@@ -463,7 +463,7 @@ impl Answer<'_> {
         canvas.at_most(1, 2, 12, &[dim("Who:      "), plain(text)]);
     }
 
-    /// The time lost, since when, and how sure that is; `None` if it would only repeat the headline.
+    /// Returns the time lost, its start, and the confidence; `None` if it would only repeat the headline.
     fn how_bad(&self, finding: &Finding) -> Option<String> {
         let since = self.since(finding);
         // The time lost by a problem in a log is unknown.
@@ -478,7 +478,7 @@ impl Answer<'_> {
         Some(format!("{}{since}{sure}", words::time_lost(finding)))
     }
 
-    /// How long it has lasted, if it still does.
+    /// Returns for how long it has lasted, if it still does.
     fn since(&self, finding: &Finding) -> String {
         let window = &self.diagnosis.window;
         let Some(since) = finding.since.as_ref().filter(|_| window.source == Origin::Live) else {
@@ -494,16 +494,16 @@ impl Answer<'_> {
     }
 
     fn what_to_do(&self, canvas: &mut Canvas, finding: &Finding) {
-        // What cannot be read to its end cannot be done.
+        // A truncated instruction cannot be followed.
         let text_lines = if self.is_captured() { 6 } else { [5, 3, 2, 1][self.cut] };
         let remedy = remedy(finding);
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
-        // What to capture next says more.
+        // The next capture is more informative.
         let wants_diagnostic = self.is_whole || self.diagnosis.next_capture.is_none();
         let diagnostic = diagnostic.filter(|_| wants_diagnostic);
         if let Some(action) = remedy {
             let duration = action.try_command.as_deref().and_then(duration);
-            // Of a capture it is beside the command, which has a label.
+            // For a capture, the duration is next to the command, which has a label.
             let text = with_duration(&action.text, duration.filter(|_| !self.is_captured()));
             canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(text)]);
             let has_diagnostic = action.try_command.as_deref().is_some_and(is_diagnostic);
@@ -524,7 +524,7 @@ impl Answer<'_> {
         let has_command = remedy.is_some_and(|action| action.try_command.is_some());
         if let Some(action) = diagnostic.filter(|_| !has_command) {
             let label = self.to_find_out(action.try_command.is_some());
-            // Beside a remedy, the command has to speak for itself if there is no room for its purpose.
+            // Next to a remedy, the command has to be self-explanatory if there is no room for its purpose.
             let lines = if self.cut == 0 { 2 } else { 1 };
             let mut purpose = canvas.another();
             purpose.paragraph(0, 2, &[bold(&label), plain(": "), plain(&action.text)]);
@@ -546,7 +546,7 @@ impl Answer<'_> {
         self.diagnosis.window.source == Origin::Import
     }
 
-    /// The label of a diagnostic; what a capture needs is not found out on this machine.
+    /// Returns the label of a diagnostic; for a capture, the command runs on the captured host, not on this machine.
     fn to_find_out(&self, has_command: bool) -> String {
         let more = "To find out more";
         if self.is_captured() && has_command { format!("{more}, {}", self.on_host()) } else { more.to_owned() }
@@ -557,7 +557,7 @@ impl Answer<'_> {
     }
 }
 
-/// The average of the kernel that shows how long it has lasted, if it is longer than what was watched.
+/// Names the kernel's average that shows how long the problem has lasted, if it is longer than the observed time.
 fn average(since: &Since) -> Option<String> {
     Some(match since.average? {
         KernelAverage::Pressure => format!("PSI avg{:.0}", since.seconds),
@@ -565,24 +565,24 @@ fn average(since: &Since) -> Option<String> {
     })
 }
 
-/// The action that comes first in the answer.
+/// Returns the action that comes first in the answer.
 fn remedy(finding: &Finding) -> Option<&Action> {
     finding.actions.iter().find(|action| action.kind != ActionKind::Diagnostic)
 }
 
-/// The action that the answer to a finding shows in full.
+/// Returns the action that the answer to a finding shows in full.
 pub(super) fn recommended(finding: &Finding) -> Option<&Action> {
     remedy(finding).or_else(|| finding.actions.first())
 }
 
-/// What to do; where a command of whyslow does it, with how long that lasts, behind the first clause.
+/// Returns the text of an action; if a command of whyslow performs it, with its duration after the first clause.
 fn with_duration(text: &str, duration: Option<&str>) -> String {
     let Some(duration) = duration else { return text.to_owned() };
     let end = ["; ", ": ", ". "].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
     format!("{} ({duration}){}", &text[..end], &text[end..])
 }
 
-/// How long the change of a command of whyslow lasts, and how it is undone.
+/// Returns how long the change of a whyslow command lasts, and how to undo it.
 fn duration(command: &str) -> Option<&'static str> {
     if command.starts_with("whyslow try ") {
         let is_in_two_parts = command.contains(" --before ");
@@ -601,7 +601,7 @@ fn duration(command: &str) -> Option<&'static str> {
     })
 }
 
-/// The expected improvement, if the rule states one: that the time lost ends goes without saying.
+/// Draws the expected improvement, if the rule states one; that the lost time is recovered is obvious.
 fn expected(canvas: &mut Canvas, action: &Action) {
     if let Some(text) = &action.expect {
         canvas.at_most(2, 2, 12, &[dim("Expected: "), plain(text)]);
@@ -631,29 +631,29 @@ fn is_diagnostic(command: &str) -> bool {
     !CHANGES.iter().any(|start| command.starts_with(start))
 }
 
-/// Why no culprit is named.
+/// Returns the reason why no culprit is named.
 fn unattributed(spots: &[BlindSpot]) -> String {
     let why = spots.iter().find(|spot| spot.remedy.contains("root"));
     why.map_or_else(|| "not identified".into(), |spot| format!("not identified ({})", spot.remedy))
 }
 
-/// The finding in one sentence; its id in words if the rule has none.
+/// Returns the finding in one sentence, or its id in words if the rule has none.
 fn sentence(finding: &Finding) -> String {
     let headline = words::headline(finding);
     of_host(finding, if finding.summary.is_empty() { &headline } else { first_sentence(&finding.summary) })
 }
 
-/// The sentence, preceded by the finding's host if there are several hosts.
+/// Prefixes the sentence with the finding's host if there are several hosts.
 fn of_host(finding: &Finding, sentence: &str) -> String {
     finding.host.as_ref().map_or_else(|| sentence.to_owned(), |host| format!("{host}: {sentence}"))
 }
 
-/// Where to run a command that is recommended for captures.
+/// Names the host for a command that is recommended for captures.
 fn on_host(host: Option<&str>) -> String {
     format!("on {}", host.unwrap_or("the captured host"))
 }
 
-/// The text up to the first full stop followed by a new sentence.
+/// Returns the text up to the first full stop followed by a new sentence.
 pub(super) fn first_sentence(text: &str) -> &str {
     let mut ends = text.match_indices(". ").map(|(at, _)| at);
     let starts_anew = |at: &usize| text[at + 2..].chars().next().is_some_and(char::is_uppercase);
@@ -671,14 +671,14 @@ fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
         canvas.at_most(1, 2, 4, &[dim("Minor: "), plain(of_host(finding, first_sentence(&finding.summary)))]);
         room -= 1;
     }
-    // Of captures the verdict names what they do not cover.
+    // For captures, the verdict names what they do not cover.
     let others = d.blind_spots.iter().filter(|spot| spot.why != NOT_CAPTURED);
     not_seen(canvas, others, d.window.source, &mut room);
     canvas.blank();
     canvas.append(verdict);
 }
 
-/// Each resource with the number that clears it.
+/// Draws each resource with the number that clears it.
 fn resources(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
     let resources: Vec<_> = d.ruled_out.iter().filter(|r| !r.id.contains('.')).collect();
     let widest = resources.iter().map(|r| words::id(&r.id).chars().count()).max().unwrap_or(0).min(20);
@@ -691,7 +691,7 @@ fn resources(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
     }
 }
 
-/// The text without the folders of the capture that it ends with in parentheses.
+/// Removes the folders of the capture's path that the text ends with in parentheses.
 fn without_folders(text: &str) -> String {
     match text.strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {
         Some((text, file)) if file.contains('/') && !file.contains(' ') => {
@@ -701,16 +701,16 @@ fn without_folders(text: &str) -> String {
     }
 }
 
-/// What was not seen for one reason.
+/// Blind spots with the same reason.
 struct NotSeen<'d> {
     what: Vec<&'d str>,
-    /// The files of captures that it concerns.
+    /// The captured files that are affected.
     files: Vec<&'d str>,
     why: &'d str,
 }
 
 impl<'d> NotSeen<'d> {
-    /// All of it, one entry for each reason; what each file of a capture lacks is one entry too.
+    /// Groups blind spots into one entry for each reason; the gaps of each captured file share an entry too.
     fn of(spots: impl Iterator<Item = &'d BlindSpot>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for spot in spots {
@@ -729,7 +729,7 @@ impl<'d> NotSeen<'d> {
         all
     }
 
-    /// Draws it in at most [`REASON_LINES`] lines. What does not fit is cut from the names: without the reason it says nothing.
+    /// Draws it in at most [`REASON_LINES`] lines. If it does not fit, the names are cut: without the reason it would be useless.
     fn draw(&self, canvas: &mut Canvas, more: &str) {
         let what = self.what.join(", ");
         let files = self.files.join(", ");
@@ -760,7 +760,7 @@ impl<'d> NotSeen<'d> {
     }
 }
 
-/// The name of the file that a blind spot of a capture is about, without its folders, and the part that is missing.
+/// Splits a blind spot of a capture into the name of the file, without its folders, and the missing part.
 fn file_and_part(what: &str) -> (Option<&str>, &str) {
     match what.split_once(": ") {
         Some((file, part)) if !file.contains(' ') => (file.rsplit('/').next(), part),
@@ -768,7 +768,7 @@ fn file_and_part(what: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// What was not seen, with the reasons, as far as there is room; the rest is counted.
+/// Draws the blind spots with their reasons, as far as there is room, and counts the rest.
 fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>, source: Origin, room: &mut usize) {
     let all = NotSeen::of(spots);
     if all.is_empty() || *room == 0 {
@@ -788,7 +788,7 @@ fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>,
         }
         parts.push(part);
     }
-    // Without room for a reason, what was not seen is named, and the reason is a detail.
+    // Without room for a reason, only the blind spots are named.
     if parts.is_empty() {
         let what: Vec<&str> = all.iter().flat_map(|seen| seen.what.iter().copied()).collect();
         let mut part = canvas.another();
@@ -799,7 +799,7 @@ fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>,
         *room -= 1;
         return canvas.append(part);
     }
-    // The last one that is shown counts the others.
+    // The last one shown counts the others.
     let left = all.len() - parts.len();
     if let Some(last) = parts.pop_if(|_| left > 0) {
         let counting = drawn(&all[parts.len()], &format!(" (and {left} more, {})", hint(source)));
@@ -819,12 +819,12 @@ fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
         room.saturating_sub(2 + verdict.lines()).max(if d.next_capture.is_some() { FEWEST_RESOURCES } else { 0 });
     canvas.blank();
     let before = canvas.lines();
-    // What the verdict names as not captured is not repeated.
+    // Parts that the verdict already names as not captured are not repeated.
     let (absent, other): (Vec<_>, Vec<_>) = d.blind_spots.iter().partition(|spot| spot.why == NOT_CAPTURED);
     let absent = absent.into_iter().filter(|_| !has_ruled_out_only(d));
     not_seen(canvas, absent.chain(other), d.window.source, &mut room);
     resources(canvas, d, &mut room);
-    // The answer names the first.
+    // The answer names the first one.
     for entry in d.not_cleared.iter().skip(1).take(room) {
         canvas.at_most(1, 2, 4, &[bold(words::id(&entry.id)), plain(format!(": {}", entry.because))]);
     }

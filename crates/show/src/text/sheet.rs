@@ -1,11 +1,11 @@
-//! A screen that is drawn elsewhere, of the parts that all screens have: headings, paragraphs, tables, commands to paste.
+//! A screen composed by another crate from the common elements: headings, paragraphs, tables, commands to paste.
 
 use super::table::AlignedTable;
 use super::{TextStyle, heading, table};
 use crate::canvas::{Canvas, Piece, plain};
 use crate::escape::terminal;
 
-/// Lines of text, wrapped and escaped as everywhere.
+/// Lines of text, wrapped and escaped like all other text.
 pub struct Sheet {
     canvas: Canvas,
 }
@@ -17,12 +17,12 @@ impl std::fmt::Debug for Sheet {
 }
 
 impl Sheet {
-    /// An empty one.
+    /// Creates an empty sheet.
     pub fn new(style: TextStyle) -> Self {
         Self { canvas: style.canvas() }
     }
 
-    /// A bold line, after an empty one unless it is the first.
+    /// Adds a bold line, after an empty one unless it is the first.
     pub fn heading(&mut self, title: &str) {
         if self.canvas.lines() == 0 {
             self.canvas.paragraph(0, 2, &[crate::bold(title)]);
@@ -31,28 +31,28 @@ impl Sheet {
         }
     }
 
-    /// An empty line.
+    /// Adds an empty line.
     pub fn blank(&mut self) {
         self.canvas.blank();
     }
 
-    /// A paragraph of pieces, wrapped.
+    /// Adds a wrapped paragraph of pieces.
     pub fn paragraph(&mut self, pieces: &[Piece]) {
         self.canvas.paragraph(0, 2, pieces);
     }
 
-    /// A paragraph in dim text: what can be skipped.
+    /// Adds a paragraph in dim text, which can be skipped.
     pub fn remark(&mut self, text: &str) {
         table::remark(&mut self.canvas, 0, text);
     }
 
-    /// A command to paste.
+    /// Adds a command to paste.
     pub fn command(&mut self, command: &str) {
         self.canvas.command(2, &plain(command));
     }
 
-    /// Rows under headings: the first `left` columns are left-aligned, the others are numbers. Empty columns are left out, and so are the
-    /// last ones if there is no room.
+    /// Adds rows under headings: the first `left` columns are left-aligned, the others are numbers. Leaves out empty columns, and
+    /// the last ones if there is no room.
     pub fn table<const N: usize>(
         &mut self,
         headings: [&str; N],
@@ -62,21 +62,21 @@ impl Sheet {
         self.table_of(&headings, left, rows.into_iter().map(Vec::from));
     }
 
-    /// The same for any number of columns.
+    /// Adds a table with any number of columns.
     pub fn table_of(&mut self, headings: &[&str], left: usize, rows: impl IntoIterator<Item = Vec<String>>) {
         let mut table = AlignedTable::with_headings(headings.iter().copied()).left(left);
-        // Escaped here already, so that columns are as wide as what is seen.
+        // Escaped here already, so that columns have the width of the visible text.
         let cell = |cell: String| terminal(&cell).into_owned();
         rows.into_iter().for_each(|row| table.add(row.into_iter().map(cell)));
         table.draw(&mut self.canvas, 0);
     }
 
-    /// A line that is never wrapped.
+    /// Adds a line that is never wrapped.
     pub fn line(&mut self, piece: &Piece) {
         self.canvas.verbatim(0, piece);
     }
 
-    /// What was drawn.
+    /// Returns the text.
     pub fn finish(self) -> String {
         self.canvas.finish()
     }

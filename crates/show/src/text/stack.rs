@@ -6,7 +6,7 @@ use crate::stack::words::{self, full_name, names};
 use std::collections::BTreeSet;
 use whyslow_model::io_stack::{InterruptLine, IoPath, IoStack, NodeLimit, StackKind, StackNode};
 
-/// The stacks as trees, with every limit, the smallest marked.
+/// Formats the stacks as trees with every limit, the smallest marked.
 pub fn stack(stack: &IoStack, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let mut drawing = TreeDrawing { stack, all: style.all, drawn: BTreeSet::new(), marked: false };
@@ -38,7 +38,7 @@ struct TreeDrawing<'s> {
 }
 
 impl<'s> TreeDrawing<'s> {
-    /// All trees of storage, or of the network.
+    /// Draws all trees of one kind of stack.
     fn part(&mut self, canvas: &mut Canvas, kind: StackKind, title: &str) {
         let stack = self.stack;
         let tops = stack.paths.iter().filter_map(|path| Some((path, stack.node(&path.top)?)));
@@ -70,7 +70,7 @@ impl<'s> TreeDrawing<'s> {
     fn tree(&mut self, canvas: &mut Canvas, path: &IoPath, top: &'s StackNode) {
         let before = self.drawn.clone();
         self.node(canvas, top, &path.top, None, "", "");
-        // What was drawn for another top is marked for that one.
+        // Limits of a node that was drawn for another top are marked only there.
         let elsewhere = path.smallest.iter().filter(|limit| before.contains(limit.node.as_str()));
         let smallest: Vec<&str> = elsewhere.map(|limit| limit.words.as_str()).collect();
         if !smallest.is_empty() {
@@ -78,7 +78,7 @@ impl<'s> TreeDrawing<'s> {
         }
     }
 
-    /// Draws a node and all below it, as far as that was not drawn before.
+    /// Draws a node and everything below it, except parts that were drawn before.
     fn node(
         &mut self,
         canvas: &mut Canvas,
@@ -127,7 +127,7 @@ impl<'s> TreeDrawing<'s> {
         }
     }
 
-    /// A line for each kind of limit.
+    /// Draws a line for each kind of limit.
     fn limits(&mut self, canvas: &mut Canvas, node: &StackNode, top: &str) {
         for limits in node.limits.chunk_by(|a, b| a.kind == b.kind) {
             let mut line = vec![dim(format!("{} ", limits[0].kind.words()))];

@@ -29,7 +29,7 @@ pub(super) fn study(canvas: &mut Canvas, study: &Study, all: bool) {
     remark(canvas, 2, &study.method);
 }
 
-/// A row for each name and a column for each condition; transposed if there are more conditions than names.
+/// Draws a row for each name and a column for each condition; transposed if there are more conditions than names.
 fn side_by_side(canvas: &mut Canvas, figures: &[Measurement]) {
     let names = each_once(figures.iter().map(|figure| &*figure.name));
     let unders = each_once(figures.iter().map(|figure| &*figure.under));
@@ -47,7 +47,7 @@ fn side_by_side(canvas: &mut Canvas, figures: &[Measurement]) {
     table.draw_in_parts(canvas, 2);
 }
 
-/// A row for each figure, with its interval.
+/// Draws a row for each figure, with its interval.
 fn one_by_one(canvas: &mut Canvas, figures: &[Measurement]) {
     let mut table = AlignedTable::new(["", "", "median", "from", "to", "waited"]);
     for figure in figures {
@@ -60,7 +60,7 @@ fn one_by_one(canvas: &mut Canvas, figures: &[Measurement]) {
     table.draw(canvas, 2);
 }
 
-/// A table of distributions of times.
+/// Draws a table of distributions of times.
 fn spreads(canvas: &mut Canvas, figures: &[Measurement]) {
     let mut table = AlignedTable::new(["", "", "median", "p99", "max", "times"]);
     for figure in figures {

@@ -9,7 +9,7 @@ const GAP: usize = 2;
 /// Rows under a heading, right-aligned; columns are as wide as their widest cell.
 #[derive(Default)]
 pub(super) struct AlignedTable {
-    /// The first columns, whose cells are left-aligned.
+    /// Number of first columns whose cells are left-aligned.
     left: usize,
     heading: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -24,7 +24,7 @@ impl AlignedTable {
         Self { heading: heading.map(str::to_owned).collect(), ..Self::default() }
     }
 
-    /// The same with its first columns left-aligned.
+    /// Left-aligns the first columns.
     pub(super) fn left(self, left: usize) -> Self {
         Self { left, ..self }
     }
@@ -37,13 +37,13 @@ impl AlignedTable {
         self.rows.push(cells.collect());
     }
 
-    /// Draws it, starting at a column of the canvas. Empty columns are left out, and so are the last ones if there is no room.
+    /// Draws it, starting at a column of the canvas. Leaves out empty columns, and the last ones if there is no room.
     pub(super) fn draw(&self, canvas: &mut Canvas, column: usize) {
         self.draw_rows(canvas, column, &self.those_with_room(canvas, column, 0), self.rows.iter());
     }
 
-    /// Draws it in parts that fit the width, each starting with the first column. Rows that are empty in a part are left out,
-    /// as are columns wider than the canvas.
+    /// Draws it in parts that fit the width, each starting with the first column. Leaves out rows that are empty in a part, and
+    /// columns wider than the canvas.
     pub(super) fn draw_in_parts(&self, canvas: &mut Canvas, column: usize) {
         let mut next = 1;
         while next < self.heading.len() {
@@ -59,7 +59,7 @@ impl AlignedTable {
         }
     }
 
-    /// The first column and the non-empty ones from `from` on that fit; each with its width.
+    /// Returns the first column and the non-empty ones from `from` on that fit, each with its width.
     fn those_with_room(&self, canvas: &Canvas, column: usize, from: usize) -> Vec<(usize, usize)> {
         let mut room = canvas.width().saturating_sub(column);
         let mut columns = Vec::new();
@@ -99,7 +99,7 @@ impl AlignedTable {
     }
 }
 
-/// A row's cells, the first ones left-aligned, the others right-aligned. Lines are not broken at their spaces.
+/// Formats a row's cells, the first ones left-aligned, the others right-aligned. Lines are not broken at their spaces.
 fn line(row: &[String], columns: &[(usize, usize)], left: usize, ink: Ink) -> Vec<Piece> {
     let mut text = String::new();
     for &(at, width) in columns {
@@ -114,7 +114,7 @@ fn line(row: &[String], columns: &[(usize, usize)], left: usize, ink: Ink) -> Ve
     vec![Piece::new(ink, text)]
 }
 
-/// A remark under a table.
+/// Draws a remark under a table.
 pub(super) fn remark(canvas: &mut Canvas, column: usize, text: &str) {
     canvas.paragraph(column, column + 2, &[dim(text)]);
 }

@@ -9,14 +9,14 @@ use whyslow_model::chart::{Chart, ChartSeries, PageData};
 use whyslow_model::diagnosis::{Basis, BlindSpot, Confidence, Diagnosis, Evidence, Finding, Verdict};
 use whyslow_model::explanation::Explanation;
 
-/// The most findings that are described, and the most charts and series of each whose figures are listed.
+/// Maximum number of findings described, and of charts and series per chart whose figures are listed.
 const MOST_FINDINGS: usize = 5;
 const MOST_CHARTS: usize = 5;
 const MOST_SERIES: usize = 6;
-/// The charts whose figures are listed if no finding has evidence.
+/// Charts whose figures are listed if no finding has evidence.
 const USUAL: [&str; 5] = ["cpu.modes", "memory.available", "disk.latency", "disk.busy", "network.throughput"];
 
-/// A report as Markdown (CommonMark with tables).
+/// Formats a report as Markdown (CommonMark with tables).
 pub fn ticket(data: &PageData) -> String {
     let mut out = format!("# {}\n", markdown(&data.title));
     if let Some(result) = &data.result {
@@ -123,7 +123,7 @@ fn of_explanation(out: &mut String, explanation: &Explanation) {
     }
 }
 
-/// Mean, minimum and maximum of what the evidence is about.
+/// Adds mean, minimum and maximum of the metrics in the evidence.
 fn figures(out: &mut String, data: &PageData) {
     let charts = relevant(data);
     if charts.is_empty() {
@@ -145,7 +145,7 @@ fn figures(out: &mut String, data: &PageData) {
     }
 }
 
-/// The charts that show the evidence of the findings, in its order; without any, the usual ones.
+/// Returns the charts that show the evidence of the findings, in its order, or the usual ones if there is none.
 fn relevant(data: &PageData) -> Vec<&Chart> {
     let of_episodes = data.explanation.iter().flat_map(|explanation| &explanation.episodes).map(|one| &one.diagnosis);
     let findings = data.diagnosis.iter().chain(of_episodes).flat_map(|diagnosis| &diagnosis.findings);
@@ -183,12 +183,12 @@ fn row(out: &mut String, cells: &[String]) {
     out.push_str(&format!("| {} |\n", cells.join(" | ")));
 }
 
-/// A command, indented as code: what it contains means nothing there.
+/// Adds a command, indented as code, in which markup has no effect.
 fn code(out: &mut String, command: &str) {
     out.push_str(&format!("\n    {}\n", crate::escape::terminal(command)));
 }
 
-/// Text of several lines, as it stands there.
+/// Adds text of several lines, unchanged.
 fn block(out: &mut String, text: &str) {
     out.push('\n');
     for line in text.lines() {

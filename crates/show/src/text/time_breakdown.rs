@@ -1,4 +1,4 @@
-//! Where the time of a program goes: a row for each thing that its threads do, whom it waits for, and the answer.
+//! Time breakdown of a program: a row for each activity of its threads, the processes it waits for, and the answer.
 
 use super::heading;
 use crate::canvas::{Canvas, NO_BREAK, bold, dim, plain};
@@ -7,7 +7,7 @@ use whyslow_model::time_breakdown::{Contributor, TimeBreakdown, TimePart, UNKNOW
 
 /// A part below this share has no row without `all`.
 const SMALL: f64 = 0.005;
-/// How many contributors and functions of a part, and how many threads, are named without `all`.
+/// Number of contributors and functions of a part, and of threads, named without `all`.
 const NAMED: usize = 2;
 /// Columns of a share: `100 %`.
 const PERCENT: usize = 5;
@@ -51,7 +51,7 @@ pub(super) fn draw(canvas: &mut Canvas, breakdown: &TimeBreakdown, all: bool) {
     canvas.blank();
 }
 
-/// `8 threads, 80 s of their time in 10 s; ended with exit status: 1. Tracing took 0.3 % of the machine.`
+/// Formats `8 threads, 80 s of their time in 10 s; ended with exit status: 1. Tracing took 0.3 % of the machine.`
 fn summary(breakdown: &TimeBreakdown) -> String {
     let threads = if breakdown.threads == 1 { "1 thread".into() } else { format!("{} threads", breakdown.threads) };
     let mut text = format!(
@@ -101,7 +101,7 @@ fn contributor(by: &Contributor) -> String {
     }
 }
 
-/// `true ×300: lived 0.4 s, 0.1 s of it on a CPU`
+/// Draws programs: `true ×300: lived 0.4 s, 0.1 s of it on a CPU`.
 fn programs(canvas: &mut Canvas, breakdown: &TimeBreakdown, all: bool) {
     let named = if all { usize::MAX } else { NAMED };
     if breakdown.programs.is_empty() {
@@ -124,7 +124,7 @@ fn threads(canvas: &mut Canvas, breakdown: &TimeBreakdown, all: bool) {
             format!("{} (tid{NO_BREAK}{}): {runs} on a CPU, {waits} waiting for one", thread.name, thread.tid)
         })
         .collect();
-    // One thread alone has the rows above.
+    // A single thread is covered by the rows above.
     if lines.is_empty() || breakdown.threads < 2 {
         return;
     }

@@ -1,4 +1,4 @@
-//! Disks of virtual machines, and the devices of their host that they lie on.
+//! Disks of virtual machines, and the host devices that contain them.
 
 use super::heading;
 use crate::canvas::{Canvas, bold, dim, plain};
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Subject, VirtualDisk};
 use whyslow_model::human::quantity;
 
-/// From this share of the time on, requests to a device wait for others.
+/// Busy share from which on requests to a device wait for others.
 const BUSY: f64 = 0.5;
-/// From this share of a device's requests on, the others wait for those of one guest.
+/// Share of a device's requests from which on one guest makes the others wait.
 const MOSTLY: f64 = 0.5;
-/// The most sentences on the first screen.
+/// Maximum number of sentences on the first screen.
 const MOST: usize = 2;
 
-/// Who keeps whom waiting, for the first screen.
+/// Draws guests that make others wait, for the first screen.
 pub(super) fn worst(canvas: &mut Canvas, disks: &[VirtualDisk]) {
     let sentences: Vec<String> = by_device(disks).into_values().filter_map(|disks| shared(&disks)).take(MOST).collect();
     if !sentences.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn worst(canvas: &mut Canvas, disks: &[VirtualDisk]) {
     }
 }
 
-/// All disks, by device of the host.
+/// Draws all disks, by device of the host.
 pub(super) fn table(canvas: &mut Canvas, disks: &[VirtualDisk]) {
     if disks.is_empty() {
         return;
@@ -74,7 +74,7 @@ fn figures(disk: &VirtualDisk) -> String {
     words
 }
 
-/// How much the guests do together of what the device does, if it is busy, and who does most.
+/// Describes the share of the guests in the activity of a busy device, and the guest with the largest share.
 fn shared(disks: &[&VirtualDisk]) -> Option<String> {
     let device = &disks.first()?.device.name;
     let (busy, all) = (disks[0].device_busy.filter(|busy| *busy >= BUSY)?, disks[0].device_requests?);

@@ -5,13 +5,13 @@ use crate::human;
 use whyslow_model::cgroup;
 use whyslow_model::diagnosis::{Basis, CaptureComparison, Confidence, Culprit, Finding, Subject, Unattributed};
 
-/// What was compared with what: two captures, or runs of one.
+/// Names what was compared: two captures, or runs of one.
 pub(super) fn compared(comparison: &CaptureComparison) -> String {
     let CaptureComparison { a, b, .. } = comparison;
     if a == b { format!("{a}: ") } else { format!("{a} → {b}: ") }
 }
 
-/// A finding's headline: the id, hedged if the finding is a suspicion, and the subject.
+/// Returns a finding's headline: the id, hedged if the finding is a suspicion, and the subject.
 pub(super) fn headline(finding: &Finding) -> String {
     let cause = if finding.confidence == Confidence::Low { suspected(&finding.id) } else { id(&finding.id) };
     if finding.subject.kind == "host" {
@@ -24,11 +24,11 @@ pub(super) fn headline(finding: &Finding) -> String {
 const STATES: [&str; 9] =
     ["saturated", "throttled", "blocked", "full", "slow", "misaligned", "degraded", "limited", "failing"];
 
-/// An id that is only suspected: `net.link_saturated` is 'Network link possibly saturated', `net.loss` is 'Possible network loss'.
+/// Formats a suspected id: `net.link_saturated` is 'Network link possibly saturated', `net.loss` is 'Possible network loss'.
 fn suspected(name: &str) -> String {
     let mut words: Vec<String> = name.split(['.', '_']).map(word).collect();
     match words.last() {
-        // 'Disk possibly flush bound': what binds it belongs to the word.
+        // 'Disk possibly flush bound': the word before 'bound' belongs to it.
         Some(last) if last == "bound" => words.insert(1, "possibly".into()),
         Some(last) if STATES.contains(&&**last) => words.insert(words.len() - 1, "possibly".into()),
         _ => words.insert(0, "possible".into()),
@@ -36,7 +36,7 @@ fn suspected(name: &str) -> String {
     capital(&words.join(" "))
 }
 
-/// The time lost by a finding, as far as it is known.
+/// Describes the time lost by a finding, as far as it is known.
 pub(super) fn time_lost(finding: &Finding) -> String {
     if finding.impact_is == Basis::NotMeasured {
         return "lost time not measured".into();
@@ -56,7 +56,7 @@ pub(super) fn time_lost(finding: &Finding) -> String {
     }
 }
 
-/// Who waited for what during the time lost.
+/// Describes who waited for what during the time lost.
 pub(super) fn waited(finding: &Finding) -> String {
     if finding.subject.kind == "device" {
         return "requests waited".into();
@@ -71,14 +71,14 @@ pub(super) fn waited(finding: &Finding) -> String {
     format!("at least one task waited {resource}")
 }
 
-/// An id in words: `disk.depth_one` is 'Disk depth one'.
+/// Formats an id in words: `disk.depth_one` is 'Disk depth one'.
 pub(super) fn id(id: &str) -> String {
     let mut words = id.split(['.', '_']).map(word);
     let resource = words.next().unwrap_or_default();
     words.fold(capital(&resource), |id, word| format!("{id} {word}"))
 }
 
-/// A word of an id in its usual spelling.
+/// Returns a word of an id in its usual spelling.
 fn word(word: &str) -> String {
     match word {
         "cpu" | "oom" | "irq" | "nfs" | "udp" | "arp" | "numa" | "raid" | "ksm" | "thp" => word.to_uppercase(),
@@ -98,7 +98,7 @@ pub(super) fn capital(word: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A subject by kind and name, with its numbers.
+/// Formats a subject by kind and name, with its PID and TID.
 pub(super) fn subject(subject: &Subject) -> String {
     let mut text = format!("{} {}", subject.kind, subject.name);
     match (subject.pid, subject.tid) {
@@ -116,10 +116,10 @@ pub(super) fn subject(subject: &Subject) -> String {
     text
 }
 
-/// A culprit by name, with the number of its processes and their unit or container; its kind only if it is not a process.
+/// Formats a culprit by name, with the number of its processes and their unit or container; its kind only if it is not a process.
 pub(super) fn culprit(culprit: &Culprit) -> String {
     let Some(pid) = culprit.pid else {
-        // What holds memory and is no process is named in words.
+        // Memory holders other than processes are named in words.
         let is_in_words = culprit.kind == "memory";
         return if is_in_words { culprit.name.clone() } else { format!("{} {}", culprit.kind, culprit.name) };
     };
@@ -137,7 +137,7 @@ pub(super) fn culprit(culprit: &Culprit) -> String {
     if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
 }
 
-/// Why no culprit is named, and what would help.
+/// Returns the reason why no culprit is named, and the remedy.
 pub(super) fn reason(gap: &Unattributed) -> String {
     if gap.remedy.is_empty() { gap.why.clone() } else { format!("{}; {}", gap.why, gap.remedy) }
 }

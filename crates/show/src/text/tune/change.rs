@@ -10,7 +10,7 @@ use whyslow_model::tune::{
     Undoing,
 };
 
-/// A plan: what changes, what stays, what cannot be set.
+/// Formats a plan: settings that change, that stay, and that cannot be set.
 pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let (quiet, told): (Vec<&PlanLine>, Vec<_>) =
@@ -32,7 +32,7 @@ pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// A tunable's name and its object. A line that makes a setting persistent is named after the setting.
+/// Splits a target into the tunable's name and its object. A line that makes a setting persistent is named after the setting.
 fn parted(target: &str) -> (&str, Option<&str>) {
     let from = if target.starts_with("persist@") { "persist@".len() } else { 0 };
     match target[from..].find('@') {
@@ -41,7 +41,7 @@ fn parted(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Setting names in order, each with its objects.
+/// Groups lines by setting name, in order, each with its objects.
 fn by_name<'a>(lines: &[&'a PlanLine]) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in lines {
@@ -77,7 +77,7 @@ fn alike(lines: Vec<&PlanLine>) -> Vec<Vec<&PlanLine>> {
     groups
 }
 
-/// The number of objects, and the first of their names.
+/// Formats the number of objects, and the first of their names.
 fn counted(things: &[&str], all: bool) -> String {
     const NAMED: usize = 4;
     if all || things.len() <= NAMED {
@@ -95,7 +95,7 @@ fn step(alike: &[&PlanLine], all: bool) -> Vec<Piece> {
         _ => (parted(&line.target).0, format!(" ({})", counted(&things, all))),
     };
     let mut pieces = vec![bold(name), dim(others), plain(" ")];
-    // The reason is quoted; for several objects, with a star in place of the name.
+    // The reason is quoted; for several objects, with an asterisk in place of the name.
     let why = |why: &Unavailable| match things.first().filter(|_| alike.len() > 1) {
         Some(thing) => why.to_string().replace(thing, "*"),
         None => why.to_string(),
@@ -152,7 +152,7 @@ fn reason(canvas: &mut Canvas, line: &PlanLine) {
     }
 }
 
-/// Our settings, and whether they still hold.
+/// Formats our settings, and whether they still hold.
 pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if lines.is_empty() {
@@ -188,7 +188,7 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The outcome of each change that was rolled back; `foreseen` if nothing was done yet.
+/// Formats the outcome of each change that was rolled back; `foreseen` if nothing was done yet.
 pub fn undone(outcomes: &[Undoing], foreseen: bool, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if outcomes.is_empty() {
@@ -225,7 +225,8 @@ fn outcome(undoing: &Undoing, foreseen: bool) -> Vec<Piece> {
     }
 }
 
-/// The history of changes: what, by whom, why, and the outcome; the latest last. Temporary changes of trials only with `all`.
+/// Formats the history of changes: settings, user, reason, and outcome; the latest last. Includes temporary changes of trials
+/// only with `all`.
 pub fn history(entries: &[HistoryEntry], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if entries.is_empty() {

@@ -12,7 +12,7 @@ use crate::canvas::{Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::tune::{Effect, ProfileInfo, ProfileNote, Recommendation, Risk};
 
-/// When a change takes effect, in words.
+/// Describes when a change takes effect.
 fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Instant => "at once",
@@ -23,7 +23,7 @@ fn effect(effect: Effect) -> &'static str {
     }
 }
 
-/// What can go wrong, in words.
+/// Describes the risk of a change.
 fn risk(risk: Risk) -> &'static str {
     match risk {
         Risk::Low => "low",
@@ -32,12 +32,12 @@ fn risk(risk: Risk) -> &'static str {
     }
 }
 
-/// A value to draw: an empty one is made visible.
+/// Formats a value; makes an empty one visible.
 fn value(value: &str) -> &str {
     if value.is_empty() { "(empty)" } else { value }
 }
 
-/// A list of profiles with their purpose.
+/// Formats a list of profiles with their purpose.
 pub fn profiles(list: &[ProfileInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let width = list.iter().map(|info| plain(&info.name).width()).max().unwrap_or(0);
@@ -51,7 +51,7 @@ pub fn profiles(list: &[ProfileInfo], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Recommended profiles, best first.
+/// Formats recommended profiles, best first.
 pub fn recommendations(list: &[Recommendation], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for fit in list {
@@ -60,7 +60,7 @@ pub fn recommendations(list: &[Recommendation], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The parts of a profile that are not applied.
+/// Formats the parts of a profile that are not applied.
 pub fn notes(notes: &[ProfileNote], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if notes.is_empty() {

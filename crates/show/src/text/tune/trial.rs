@@ -11,14 +11,14 @@ use whyslow_model::tune::{
 /// Width of the plot of a pair.
 const PLOT: usize = 41;
 
-/// One experiment.
+/// Formats one experiment.
 pub fn trial(trial: &Trial, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     draw(&mut canvas, trial, style.all);
     canvas.finish()
 }
 
-/// All experiments, the latest last.
+/// Formats all experiments, the latest last.
 pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if trials.is_empty() {
@@ -34,7 +34,7 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// A planned experiment, below the changes it would make.
+/// Formats a planned experiment, below the changes it would make.
 pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let Rehearsal { pairs, noise_pairs, settle, .. } = rehearsal;
@@ -64,7 +64,7 @@ fn verdict(verdict: TrialVerdict) -> (Ink, &'static str) {
     }
 }
 
-/// The verdict, with reservations.
+/// Returns the verdict, with reservations.
 fn answer(trial: &Trial) -> (Ink, &'static str) {
     if trial.interrupted {
         return (Ink::Yellow, "Interrupted");
@@ -80,7 +80,7 @@ pub(super) fn headline(trial: &Trial) -> Piece {
     Piece::new(ink, words)
 }
 
-/// The verdict, with reservations, in words.
+/// Returns the verdict, with reservations, in words.
 pub fn verdict_in_words(trial: &Trial) -> &'static str {
     answer(trial).1
 }
@@ -91,11 +91,11 @@ fn caveat(canvas: &mut Canvas, caveat: Option<&str>) {
     }
 }
 
-/// How an effect on a metric is worded.
+/// Wording of an effect on a metric.
 #[derive(Clone, Copy)]
 struct EffectWords {
     lower_is_better: bool,
-    /// For an improvement and its opposite: in percent of the value before, and as a factor.
+    /// Words for an improvement and its opposite: in percent of the value before, and as a factor.
     percent: [&'static str; 2],
     factor: [&'static str; 2],
 }
@@ -116,7 +116,7 @@ impl EffectWords {
         Self::new(&trial.metric, trial.lower_is_better)
     }
 
-    /// By how much the value changed, as a share of the one before.
+    /// Returns the change of the value, as a share of the one before.
     fn change(self, ratio: f64) -> f64 {
         if self.lower_is_better { 1.0 / (1.0 + ratio).max(1e-6) - 1.0 } else { ratio }
     }
@@ -125,13 +125,13 @@ impl EffectWords {
 /// From this ratio on, an effect is stated as a factor; below, in percent.
 const FACTOR: f64 = 10.0;
 
-/// The ratio of an effect; infinite ratios count as a thousand.
+/// Returns the ratio of an effect; an infinite one counts as a thousand.
 fn factor(ratio: f64) -> f64 {
     let times = ratio + 1.0;
     if times >= 1.0 { times } else { 1.0 / times.max(1e-6) }
 }
 
-/// The size of an effect without direction: `4.7 %`, or `17×`.
+/// Formats the size of an effect without direction: `4.7 %`, or `17×`.
 fn size(ratio: f64, as_factor: bool, words: EffectWords) -> String {
     match factor(ratio) {
         _ if !as_factor => format!("{:.1} %", words.change(ratio).abs() * 100.0),
@@ -141,18 +141,18 @@ fn size(ratio: f64, as_factor: bool, words: EffectWords) -> String {
     }
 }
 
-/// An effect with its direction: `4.7 % slower`.
+/// Formats an effect with its direction: `4.7 % slower`.
 fn directed(ratio: f64, as_factor: bool, words: EffectWords) -> String {
     let [more, less] = if as_factor { words.factor } else { words.percent };
     format!("{} {}", size(ratio, as_factor, words), if ratio >= 0.0 { more } else { less })
 }
 
-/// An effect alone, in a suitable unit.
+/// Formats an effect without its interval, in a suitable unit.
 fn of(ratio: f64, words: EffectWords) -> String {
     directed(ratio, factor(ratio) >= FACTOR, words)
 }
 
-/// An effect with its interval, all in one unit, the lower bound first.
+/// Formats an effect with its interval, all in one unit, the lower bound first.
 fn with_interval(effect: &TrialEffect, words: EffectWords) -> String {
     let TrialEffect { better, low, high, .. } = *effect;
     let as_factor = [better, low, high].into_iter().any(|ratio| factor(ratio) >= FACTOR);
@@ -169,17 +169,18 @@ fn with_interval(effect: &TrialEffect, words: EffectWords) -> String {
     format!("{} ({confidence} % interval {bounds})", directed(better, as_factor, words))
 }
 
-/// The metric, in words.
+/// Describes the metric in words.
 fn measured(metric: &str) -> String {
     metric.strip_prefix("s, of: ").map_or_else(|| metric.to_owned(), |command| format!("run time of `{command}`"))
 }
 
-/// The effect with its interval and p value.
+/// Formats the effect with its interval and p value.
 fn better(effect: Option<&TrialEffect>, words: EffectWords) -> String {
     effect.map_or(String::new(), |effect| format!(" {}, p = {:.3}", with_interval(effect, words), effect.p))
 }
 
-/// The result of an interrupted experiment: an estimate without interval, which would not have the planned number of pairs.
+/// Formats the result of an interrupted experiment: an estimate without interval, which would not have the planned number of
+/// pairs.
 pub(super) fn so_far(trial: &Trial) -> String {
     let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
     let words = EffectWords::of_trial(trial);
@@ -187,7 +188,7 @@ pub(super) fn so_far(trial: &Trial) -> String {
     format!("{better}over {pairs} of {planned} pairs, too few to prove anything")
 }
 
-/// The values without the change and with it.
+/// Draws the values without the change and with it.
 fn before_and_after(canvas: &mut Canvas, trial: &Trial) {
     let Some((before, after)) = trial.before_and_after() else { return };
     let quantity = |value| human::quantity(value, trial.unit());
@@ -252,7 +253,7 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     }
 }
 
-/// The gain that the finding promised beside the measured one.
+/// Formats the gain that the finding promised next to the measured one.
 fn promised(promise: &Promise, measured: f64) -> [Piece; 2] {
     let [factor, low, measured_factor] = [promise.factor, promise.low, measured].map(human::factor);
     let (least, bounds) = match promise.high.map(human::factor) {
@@ -265,7 +266,7 @@ fn promised(promise: &Promise, measured: f64) -> [Piece; 2] {
     [plain(says), Piece::new(ink, word)]
 }
 
-/// The number of pairs, and where it was evaluated in between.
+/// Formats the number of pairs, and the interim looks.
 fn counted(trial: &Trial) -> String {
     let pairs = trial.pairs.len();
     match (trial.evidence, trial.looks.as_slice()) {
@@ -278,7 +279,7 @@ fn counted(trial: &Trial) -> String {
     }
 }
 
-/// Additional metrics.
+/// Draws an additional metric.
 fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
     let (ink, words) = verdict(watched.verdict);
     let line = [
@@ -290,7 +291,7 @@ fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
     canvas.paragraph(2, 4, &line);
 }
 
-/// A line for each pair: the values, and the improvement as a mark to the right of the middle.
+/// Draws a line for each pair: the values, and the improvement as a mark to the right of the middle.
 fn pairs(canvas: &mut Canvas, title: &str, pairs: &[TrialPair], lower_is_better: bool) {
     if pairs.is_empty() {
         return;
@@ -312,7 +313,7 @@ fn pairs(canvas: &mut Canvas, title: &str, pairs: &[TrialPair], lower_is_better:
     }
 }
 
-/// A mark between -1 and 1, with the middle drawn.
+/// Returns a plot of a mark between -1 and 1, with the middle drawn.
 fn mark(at: f64) -> String {
     let half = PLOT / 2;
     let place = (half as f64 * (1.0 + at.clamp(-1.0, 1.0))).round() as usize;
@@ -324,7 +325,7 @@ fn mark(at: f64) -> String {
     (0..PLOT).map(column).collect()
 }
 
-/// The result of trying all actions.
+/// Formats the result of trying all actions.
 pub fn walk(walk: &Walk, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     canvas.paragraph(0, 2, &[plain(&walk.summary), dim(format!(" ({})", walk.id))]);

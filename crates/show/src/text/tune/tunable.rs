@@ -5,13 +5,13 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::tune::{Access, Effect, Here, Persist, Stalls, Tunable, TunableDocument, Unavailable};
 
-/// How many objects with the same value are named without `all`.
+/// Number of objects with the same value that are named without `all`.
 const NAMED: usize = 4;
 
 /// Columns for names; a longer name shifts its value to the right.
 const WIDEST: usize = 36;
 
-/// All tunables with their values; those that this machine does not have only with `all`.
+/// Formats all tunables with their values; those that this machine does not have only with `all`.
 pub fn tunables(list: &[TunableDocument], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let (shown, hidden): (Vec<&TunableDocument>, Vec<_>) =
@@ -30,13 +30,13 @@ pub fn tunables(list: &[TunableDocument], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Whether this machine lacks it, as opposed to a tunable of objects that have to be named.
+/// Whether this machine lacks the tunable, as opposed to a tunable of objects that have to be named.
 fn is_missing(entry: &TunableDocument) -> bool {
     let has_none = !entry.here.is_empty() && entry.here.iter().all(|here| here.value.is_none());
     has_none && entry.here.iter().all(|here| !matches!(here.unavailable, Some(Unavailable::NotPermitted { .. })))
 }
 
-/// The values on this machine, each with its objects, and the default if it differs.
+/// Formats the values on this machine, each with its objects, and the default if it differs.
 fn values(entry: &TunableDocument, all: bool) -> Vec<Piece> {
     if entry.here.is_empty() {
         return vec![dim(format!("@{}", entry.tunable.scope.word()))];
@@ -74,7 +74,7 @@ fn quantity(value: &str, unit: &str) -> String {
     if unit.is_empty() { value.to_owned() } else { format!("{value} {unit}") }
 }
 
-/// Why there is no value, in a word; `tune show` says more.
+/// Returns the reason for a missing value in a word; `tune show` says more.
 fn kind(why: &Unavailable) -> &'static str {
     match why {
         Unavailable::Unsupported(_) => "unsupported",
@@ -91,7 +91,7 @@ fn named(things: &[&str], all: bool) -> String {
     if more == 0 { names } else { format!("{names} and {more} more") }
 }
 
-/// The kernel's default, if it is a number and some value differs.
+/// Formats the kernel's default, if it is a number and some value differs.
 fn other_default(entry: &TunableDocument) -> Option<Piece> {
     let default = entry.tunable.default.as_deref()?;
     let is_number = !default.is_empty() && default.split(' ').all(|word| word.parse::<i128>().is_ok());
@@ -99,7 +99,7 @@ fn other_default(entry: &TunableDocument) -> Option<Piece> {
     (is_number && differs).then(|| dim(format!(", default {default}")))
 }
 
-/// One tunable: its meaning, allowed values, and values on this machine.
+/// Formats one tunable: its meaning, allowed values, and values on this machine.
 pub fn tunable(entry: &TunableDocument, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let tunable = &entry.tunable;
@@ -180,7 +180,7 @@ fn careful(tunable: &Tunable) -> Option<&'static str> {
     }
 }
 
-/// How it is read and written.
+/// Describes how it is read and written.
 fn access(tunable: &Tunable) -> String {
     match &tunable.access {
         Access::Sysctl => format!("the sysctl {}", tunable.name),
