@@ -1,4 +1,4 @@
-//! Baselines on disk: a JSON file each.
+//! Baselines on disk: one JSON file each.
 //!
 //! ```text
 //! DIR/baselines/NAME.json
@@ -12,10 +12,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use whyslow_model::baseline::{Baseline, SCHEMA};
 
-/// The subfolder of a recording's folder.
+/// Subfolder of a recording's folder.
 const FOLDER: &str = "baselines";
 const EXTENSION: &str = "json";
-/// A day of a large machine takes a few megabytes.
+/// Largest file that is read. A day of a large machine takes a few megabytes.
 const LARGEST: u64 = 256 << 20;
 
 /// The baselines in a state folder.
@@ -28,7 +28,7 @@ impl Baselines {
     /// The baseline that a live diagnosis uses.
     pub const DEFAULT: &str = "default";
 
-    /// The baselines of a state folder, such as /var/lib/whyslow, which need not exist.
+    /// Opens the baselines of a state folder, such as /var/lib/whyslow, which need not exist.
     pub fn of(state: &Path) -> Self {
         Self { folder: state.join(FOLDER) }
     }
@@ -36,7 +36,7 @@ impl Baselines {
     /// Saves a baseline under its name, atomically, and returns its file. Overwrites an existing one only with `replace`.
     ///
     /// # Errors
-    /// The name is invalid or taken, or the folder cannot be written.
+    /// Fails if the name is invalid or taken, or the folder cannot be written.
     pub fn save(&self, baseline: &Baseline, replace: bool) -> Result<PathBuf, StoreError> {
         let path = self.path(&baseline.name)?;
         if !replace && path.exists() {
@@ -62,7 +62,7 @@ impl Baselines {
     /// Loads a baseline; `None` if there is none of this name.
     ///
     /// # Errors
-    /// The name is invalid, or the file cannot be read or is not a baseline.
+    /// Fails if the name is invalid, or the file cannot be read or is not a baseline.
     pub fn load(&self, name: &str) -> Result<Option<Baseline>, StoreError> {
         let path = self.path(name)?;
         match read(&path) {
@@ -71,10 +71,10 @@ impl Baselines {
         }
     }
 
-    /// All names, sorted.
+    /// Returns all names, sorted.
     ///
     /// # Errors
-    /// The folder exists and cannot be read.
+    /// Fails if the folder exists and cannot be read.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -92,10 +92,10 @@ impl Baselines {
         Ok(names)
     }
 
-    /// Deletes a baseline; false if there was none of this name.
+    /// Deletes a baseline; returns false if there was none of this name.
     ///
     /// # Errors
-    /// It cannot be deleted.
+    /// Fails if it cannot be deleted.
     pub fn delete(&self, name: &str) -> Result<bool, StoreError> {
         let path = self.path(name)?;
         match fs::remove_file(&path) {
@@ -104,10 +104,10 @@ impl Baselines {
         }
     }
 
-    /// The file of a baseline, which need not exist.
+    /// Returns the file of a baseline, which need not exist.
     ///
     /// # Errors
-    /// The name is invalid.
+    /// Fails if the name is invalid.
     pub fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
         let path = self.folder.join(format!("{name}.{EXTENSION}"));
         if is_name(name) {
@@ -123,7 +123,7 @@ impl Baselines {
 /// Reads a baseline from any file.
 ///
 /// # Errors
-/// The file cannot be read, or is not a baseline.
+/// Fails if the file cannot be read, or is not a baseline.
 pub fn read(path: &Path) -> Result<Baseline, StoreError> {
     let file = File::open(path).map_err(StoreError::io(path))?;
     let mut json = Vec::new();
@@ -137,7 +137,7 @@ pub fn read(path: &Path) -> Result<Baseline, StoreError> {
     Ok(baseline)
 }
 
-/// Whether it is a valid file name everywhere, and not a path.
+/// Returns whether the name is a valid file name on every system, and not a path.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=64).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.')

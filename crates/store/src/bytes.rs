@@ -1,6 +1,6 @@
 //! Variable-length integers and text, as the tail's frames encode them.
 
-/// The bytes are no valid encoding: damaged, or written by another program.
+/// The bytes are not a valid encoding: damaged, or written by another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
@@ -13,12 +13,12 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a wrapping difference, zigzag-encoded so that small ones of either sign are short.
+/// Appends a wrapping difference, zigzag-encoded so that small differences of either sign are short.
 pub(crate) fn put_step(out: &mut Vec<u8>, from: u64, to: u64) {
     put_number(out, zigzag(to.wrapping_sub(from) as i64));
 }
 
-/// Appends the length and the bytes.
+/// Appends the length and the bytes of a text.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_number(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
@@ -29,12 +29,12 @@ pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The reverse of [`zigzag`].
+/// Reverses [`zigzag`].
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Reads these encodings, and never past the end.
+/// Reads these encodings, but never past the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The bytes not read yet.
+    /// Returns the bytes not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         Err(Damaged)
     }
 
-    /// The number that [`put_step`] encoded relative to `from`.
+    /// Reads the number that [`put_step`] encoded relative to `from`.
     pub(crate) fn step(&mut self, from: u64) -> Result<u64, Damaged> {
         Ok(from.wrapping_add(unzigzag(self.number()?) as u64))
     }

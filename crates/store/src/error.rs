@@ -1,4 +1,4 @@
-//! Errors with the file or folder they concern.
+//! Errors, each with the file or folder that it concerns.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Receives messages for the user, one line each.
 pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What went wrong with a file or folder of a recording.
+/// A failure with a file or folder of a recording.
 #[derive(Debug)]
 pub struct StoreError {
     path: PathBuf,
@@ -43,13 +43,13 @@ impl StoreError {
         }
     }
 
-    /// The same failure of something else that was to be written along with it.
+    /// Reports the same failure for other data that was to be written together.
     pub(crate) fn shared(error: &Arc<Self>) -> Self {
         Self { path: error.path.clone(), problem: Problem::Shared(error.clone()) }
     }
 
-    /// Whether the file's content is to blame: it was truncated, changed, never belonged to a recording, or the device
-    /// cannot read it.
+    /// Returns whether the file's content is at fault: it was truncated, changed, never belonged to a recording, or the
+    /// device cannot read it.
     pub(crate) fn is_damage(&self) -> bool {
         match &self.problem {
             Problem::Io(error) => {
@@ -61,7 +61,7 @@ impl StoreError {
         }
     }
 
-    /// The kind of I/O error, if it is one.
+    /// Returns the kind of I/O error, if it is one.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match &self.problem {
             Problem::Io(error) => Some(error.kind()),

@@ -1,4 +1,4 @@
-//! Where a recording's files are, and which of them are ours.
+//! Layout of a recording's folder, and the files in it that belong to whyslow.
 //!
 //! ```text
 //! DIR/lock                               held by the recorder
@@ -21,16 +21,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::catalogue::{Family, Sample};
 
-/// The key in a file's metadata under which it lists its segments.
+/// Key in a file's metadata under which the file lists its segments.
 pub(crate) const SEGMENTS: &str = "whyslow.segments";
 
 const TAIL_EXTENSION: &str = "tail";
 const DAY_PREFIX: &str = "day=";
 const LOCK_NAME: &str = "lock";
-/// The lock file's content: it shows that a folder is a recording even if all its rows have expired.
+/// Content of the lock file: it shows that a folder is a recording even if all its rows have expired.
 const LOCK_CONTENT: &[u8] = b"whyslow recording\n";
-/// What else a state folder may contain before the first recording: baselines, what `ship` has delivered, the journal of `tune`, and
-/// what mkfs(8) creates.
+/// Other entries that a state folder may contain before the first recording: baselines, the delivery state of `ship`,
+/// the journal of `tune`, and the folder that mkfs(8) creates.
 const NEIGHBOURS: [&str; 4] = ["baselines", "ship", "tune", "lost+found"];
 
 pub(crate) const NOTHING_RECORDED: &str = "nothing has been recorded here; 'whyslow record' starts a recording";
@@ -40,7 +40,7 @@ pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// An hour, UTC, after which files are named.
+/// An hour in UTC; files are named after it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Hour {
     /// `2026-11-21`.
@@ -53,14 +53,14 @@ pub(crate) struct Hour {
 pub(crate) type Hours = BTreeMap<Hour, (Vec<PathBuf>, u64)>;
 
 impl Hour {
-    /// The hour of a time in nanoseconds since 1970; a time beyond the calendar counts as 1970.
+    /// Returns the hour of a time in nanoseconds since 1970; a time beyond the calendar counts as 1970.
     pub(crate) fn of(wall_ns: i64) -> Self {
         let time = Timestamp::from_nanosecond(wall_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
         let time = time.to_zoned(TimeZone::UTC);
         Self { day: time.date().to_string(), hour: time.hour().unsigned_abs() }
     }
 
-    /// When the hour ends, nanoseconds since 1970.
+    /// Returns the end of the hour, nanoseconds since 1970.
     pub(crate) fn end(&self) -> i64 {
         let start = self
             .day
@@ -73,10 +73,10 @@ impl Hour {
 }
 
 impl Folder {
-    /// Opens a folder to record into, and creates it if necessary.
+    /// Opens a folder to record into, creating it if necessary.
     ///
     /// # Errors
-    /// It cannot be created, or contains other people's files and no recording.
+    /// Fails if the folder cannot be created, or contains foreign files and no recording.
     pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
         create_folder(path).map_err(StoreError::io(path))?;
         let folder = Self { path: path.to_owned() };
@@ -87,7 +87,7 @@ impl Folder {
         Err(StoreError::invalid(path, "not a recording, and not empty: name an empty or a new folder to record into"))
     }
 
-    /// Whether it contains only what belongs to whyslow, or has a recording already.
+    /// Returns whether the folder contains only entries of whyslow, or has a recording already.
     fn may_be_recorded_into(&self) -> Result<bool, StoreError> {
         if is_lock(&self.path.join(LOCK_NAME)) {
             return Ok(true);
@@ -95,7 +95,7 @@ impl Folder {
         let mut has_foreign_files = false;
         for (path, kind) in entries(&self.path)? {
             let name = path.file_name().unwrap_or_default();
-            // An older whyslow left its lock file empty.
+            // Older versions left the lock file empty.
             let is_neighbour = kind.is_dir() && NEIGHBOURS.iter().any(|neighbour| name == *neighbour);
             let is_old_lock = name == LOCK_NAME && kind.is_file() && fs::metadata(&path).is_ok_and(|m| m.len() == 0);
             has_foreign_files |= !is_neighbour && !is_old_lock;
@@ -103,7 +103,7 @@ impl Folder {
         Ok(!has_foreign_files || self.holds_a_recording()?)
     }
 
-    /// Whether the content of any file shows that it belongs to a recording.
+    /// Returns whether the content of any file shows that it belongs to a recording.
     fn holds_a_recording(&self) -> Result<bool, StoreError> {
         if self.tails()?.iter().any(|tail| is_tail(tail)) {
             return Ok(true);
@@ -111,7 +111,7 @@ impl Folder {
         Ok(self.hours()?.values().flat_map(|(files, _)| files).any(|file| is_closed_hour(file)))
     }
 
-    /// Whether the names in it are those of a recording with samples.
+    /// Returns whether the names in it are those of a recording with samples.
     pub(crate) fn has_samples(&self) -> bool {
         let has_days =
             || folders(&self.path.join(Sample::INFO.name)).is_ok_and(|days| days.iter().any(|day| is_day(day)));
@@ -121,7 +121,7 @@ impl Folder {
     /// Opens an existing folder.
     ///
     /// # Errors
-    /// There is no such folder.
+    /// Fails if there is no such folder.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |error: io::Error| match error.kind() {
             ErrorKind::NotFound => StoreError::invalid(path, NOTHING_RECORDED),
@@ -135,10 +135,10 @@ impl Folder {
         &self.path
     }
 
-    /// Keeps other recorders out as long as the file is open.
+    /// Keeps other recorders out while the file is open.
     ///
     /// # Errors
-    /// Another recorder uses the folder.
+    /// Fails if another recorder uses the folder.
     pub(crate) fn lock(&self) -> Result<File, StoreError> {
         let path = self.path.join(LOCK_NAME);
         let mut options = File::options();
@@ -160,15 +160,15 @@ impl Folder {
         })
     }
 
-    /// The path of a tail that starts at this time.
+    /// Returns the path of a tail that starts at this time.
     pub(crate) fn tail(&self, start_ns: i64) -> PathBuf {
         self.path.join(format!("{start_ns}.{TAIL_EXTENSION}"))
     }
 
-    /// All tails, oldest first.
+    /// Returns all tails, oldest first.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub(crate) fn tails(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut tails: Vec<(i64, PathBuf)> = Vec::new();
         for (path, _) in entries(&self.path)?.into_iter().filter(|(_, kind)| kind.is_file()) {
@@ -181,15 +181,15 @@ impl Folder {
         Ok(tails.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// The folder of a table's files of a day.
+    /// Returns the folder of a table's files for one day.
     pub(crate) fn day(&self, table: &str, day: &str) -> PathBuf {
         self.path.join(table).join(format!("{DAY_PREFIX}{day}"))
     }
 
-    /// All files named like closed hours. Links are not followed.
+    /// Returns all files named like closed hours. Does not follow links.
     ///
     /// # Errors
-    /// A folder cannot be read.
+    /// Fails if a folder cannot be read.
     pub(crate) fn hours(&self) -> Result<Hours, StoreError> {
         let mut hours = Hours::new();
         for table in folders(&self.path)? {
@@ -207,7 +207,7 @@ impl Folder {
     }
 }
 
-/// The hour of a file named `16.parquet` or `16-1.parquet`; `None` for any other name.
+/// Returns the hour of a file named `16.parquet` or `16-1.parquet`; `None` for any other name.
 fn hour_of(day: &Path, file: &Path) -> Option<Hour> {
     let day = day.file_name()?.to_str()?.strip_prefix(DAY_PREFIX)?;
     let name = file.file_name()?.to_str()?.strip_suffix(".parquet")?;
@@ -235,19 +235,19 @@ fn is_lock(path: &Path) -> bool {
     matches!(read, Some(Ok(_))) && words == LOCK_CONTENT
 }
 
-/// Whether the content shows a tail: written by any version, or truncated within its magic.
+/// Returns whether the content is that of a tail: written by any version, or truncated within its magic.
 pub(crate) fn is_tail(path: &Path) -> bool {
     let mut magic = Vec::new();
     let read = open_plain(path).map(|file| file.take(MAGIC_PREFIX.len() as u64).read_to_end(&mut magic));
     matches!(read, Some(Ok(_))) && MAGIC_PREFIX.starts_with(&magic)
 }
 
-/// Whether the content shows a closed hour: Parquet whose footer lists segments.
+/// Returns whether the content is that of a closed hour: Parquet with a footer that lists segments.
 pub(crate) fn is_closed_hour(path: &Path) -> bool {
     open_plain(path).and_then(lists_segments).unwrap_or(false)
 }
 
-/// The footer ends with its length and `PAR1` (parquet-format, README.md).
+/// Reads the footer, which ends with its length and `PAR1` (parquet-format, README.md).
 fn lists_segments(mut file: File) -> Option<bool> {
     const LARGEST_FOOTER: u64 = 64 << 20;
     let length = file.metadata().ok()?.len();
@@ -263,7 +263,7 @@ fn lists_segments(mut file: File) -> Option<bool> {
     Some(&magic == b"PAR1" && bytes.windows(key.len()).any(|window| window == key))
 }
 
-/// Whether an unfinished file is ours: our drafts start like Parquet files.
+/// Returns whether an unfinished file is ours: our drafts start like Parquet files.
 pub(crate) fn is_draft(path: &Path) -> bool {
     let mut magic = Vec::new();
     let read = open_plain(path).map(|file| file.take(4).read_to_end(&mut magic));
@@ -274,12 +274,12 @@ fn entries(folder: &Path) -> Result<Vec<(PathBuf, fs::FileType)>, StoreError> {
     let entries = fs::read_dir(folder).map_err(StoreError::io(folder))?;
     let with_type =
         |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
-    // An entry may disappear meanwhile.
+    // An entry may disappear while the folder is read.
     let exists = |entry: &std::io::Result<_>| !matches!(entry, Err(e) if e.kind() == ErrorKind::NotFound);
     entries.map(with_type).filter(exists).map(|entry| entry.map_err(StoreError::io(folder))).collect()
 }
 
-/// The subfolders that may be tables or days. Links are not followed.
+/// Returns the subfolders that may be tables or days. Does not follow links.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let is_ours = |(path, kind): &(PathBuf, fs::FileType)| {
         kind.is_dir() && !NEIGHBOURS.iter().any(|neighbour| path.file_name() == Some(OsStr::new(neighbour)))
@@ -287,10 +287,10 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(entries(folder)?.into_iter().filter(is_ours).map(|(path, _)| path).collect())
 }
 
-/// Flushes a folder, so that new names in it survive a power cut.
+/// Flushes a folder, so that new names in it survive a power failure.
 ///
 /// # Errors
-/// The folder cannot be opened or flushed.
+/// Fails if the folder cannot be opened or flushed.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(StoreError::io(path))
 }

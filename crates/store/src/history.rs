@@ -1,5 +1,5 @@
-//! The newest samples in memory, encoded as the tail of a recording is: what does not change takes no space, and how much the rest
-//! takes is known to the byte.
+//! The newest samples in memory, encoded like the tail of a recording: unchanged values take no space, and the size of
+//! the rest is known exactly.
 
 use crate::frame::FrameEncoder;
 use crate::recorder::{MOST_BYTES, MOST_TIMES, drop_noise};
@@ -12,15 +12,15 @@ use std::time::Duration;
 use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::snapshot::Snapshot;
 
-/// A part ends after so many samples: to read one of its samples, all of them are decoded.
+/// Maximum number of samples in a part: reading one of its samples decodes all of them.
 const MOST_SAMPLES: usize = 300;
 
-/// How much is kept; the oldest part is dropped first, and the newest always kept.
+/// Limits of a history. The oldest part is dropped first; the newest is never dropped.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryLimits {
-    /// Samples that are older are dropped, five minutes' worth of them at a time.
+    /// Age above which samples are dropped, five minutes' worth at a time.
     pub time: Duration,
-    /// The most bytes that the samples take together.
+    /// Maximum size of all samples together.
     pub bytes: usize,
 }
 
@@ -28,9 +28,10 @@ pub struct HistoryLimits {
 pub struct History {
     limits: HistoryLimits,
     encoder: FrameEncoder,
-    /// Consecutive samples, the first of which is complete; the others are encoded relative to the one before.
+    /// Runs of consecutive samples. The first of each run is complete; the others are encoded relative to the one
+    /// before.
     blocks: VecDeque<Block>,
-    /// How often sampling began anew.
+    /// Number of times that sampling was restarted.
     restarts: usize,
 }
 
@@ -53,18 +54,18 @@ impl Block {
 }
 
 impl History {
-    /// Without samples.
+    /// Creates a history without samples.
     pub fn new(limits: HistoryLimits) -> Self {
         Self { limits, encoder: FrameEncoder::default(), blocks: VecDeque::new(), restarts: 0 }
     }
 
-    /// Has the next samples treated as those of another boot: what counts from the start of sampling counts anew.
+    /// Treats the next samples as those of another boot: values counted from the start of sampling start again.
     pub fn restart(&mut self) {
         self.restarts += 1;
     }
 
-    /// Adds the next sample. One that is not later by the time since boot is ignored; if the wall clock was set back, what was
-    /// before is dropped, as its times come again.
+    /// Adds the next sample. Ignores one whose time since boot does not advance. If the wall clock was set back, drops
+    /// all earlier samples, since their times occur again.
     pub fn add(&mut self, mut sample: Snapshot) {
         drop_noise(&mut sample);
         let time = SampleTime { at: sample.wall_ns, clock: sample.boot_ns, boot: self.restarts };
@@ -97,12 +98,13 @@ impl History {
         }
     }
 
-    /// How much memory the samples take.
+    /// Returns the memory that the samples take, in bytes.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.bytes).sum()
     }
 
-    /// The times of the first and last samples, nanoseconds since 1970, to the millisecond; `None` without samples.
+    /// Returns the times of the first and last samples, nanoseconds since 1970, to the millisecond; `None` without
+    /// samples.
     pub fn span(&self) -> Option<Span> {
         let first = self.blocks.front()?.times.first()?.at;
         Some(first..=self.newest()?.at)
@@ -112,7 +114,7 @@ impl History {
         self.blocks.back()?.times.last().copied()
     }
 
-    /// The samples of a span. Taking them costs next to nothing; reading them decodes them.
+    /// Returns the samples of a span. This is cheap; reading the samples decodes them.
     pub fn part(&self, span: Span) -> HistoryPart {
         let overlaps = |block: &&Block| {
             block.span().is_some_and(|times| times.start() <= span.end() && span.start() <= times.end())
@@ -121,20 +123,20 @@ impl History {
     }
 }
 
-/// Some of the samples of a [`History`], which goes on meanwhile.
+/// Part of the samples of a [`History`], which can grow while the part is read.
 pub struct HistoryPart {
     blocks: Vec<Block>,
     span: Span,
 }
 
 impl HistoryPart {
-    /// When its samples were taken.
+    /// Returns the times of its samples.
     pub fn times(&self) -> Vec<SampleTime> {
         let all = self.blocks.iter().flat_map(|block| &block.times);
         all.filter(|time| self.span.contains(&time.at)).copied().collect()
     }
 
-    /// Passes on readings with the position of their selection: those of an entity in order of time.
+    /// Passes on readings with the position of their selection; those of an entity are in order of time.
     pub fn each_reading(&self, selections: &[ColumnSelection], mut each: impl FnMut(usize, ColumnReading<'_>)) {
         let tables = tables();
         let mut next = 0;
@@ -161,7 +163,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const LIMITS: HistoryLimits = HistoryLimits { time: Duration::from_secs(3600), bytes: 1 << 20 };
 
-    /// A sample a thousand seconds after 1970, with a disk of so many reads, and one that comes after five seconds.
+    /// Creates the sample taken at 1000 + `second` seconds after 1970, with a disk that completed `reads` reads.
     fn sample(second: u64, reads: u64) -> Snapshot {
         let wall_ns = ((1000 + second) * SECOND + 123_456) as i64;
         let mut sample = Snapshot { wall_ns, boot_ns: (10 + second) * SECOND, ..Snapshot::default() };
@@ -177,7 +179,7 @@ mod tests {
         vec![ColumnSelection { family: Disk::INFO.name, metrics: vec![column], samples: None }]
     }
 
-    /// For each disk the samples that have it, and its reads.
+    /// Returns the samples that have this disk, and its reads in each.
     fn reads(part: &HistoryPart, disk: &str) -> Vec<(usize, u64)> {
         let mut all = Vec::new();
         part.each_reading(&of_reads(), |selection, reading| {

@@ -1,8 +1,9 @@
 //! Recordings on disk: append, close into Parquet, read back, expire; and baselines.
 //!
-//! New samples go to an append-only log of changes (`tail`), flushed every second. Every ten minutes it is turned into Parquet
-//! (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`). Baselines are in the same
-//! folder (`baselines`). What only has to last as long as the program is kept in memory instead (`history`).
+//! New samples go to an append-only log of changes (`tail`), flushed every second. Every ten minutes it is turned into
+//! Parquet (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`). Baselines are
+//! in the same folder (`baselines`). Data that only has to last as long as the program is kept in memory instead
+//! (`history`).
 
 mod baselines;
 mod bytes;

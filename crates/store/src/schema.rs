@@ -1,7 +1,7 @@
-//! The tables of a recording and their columns, as the catalogue has them today and as a file describes them.
+//! Tables of a recording and their columns, according to today's catalogue and as described in a file.
 //!
-//! Readers find tables and columns by name: they ignore those of a newer version, and treat those that an older version lacked
-//! as absent. A name never changes its kind, unit or meaning.
+//! Readers find tables and columns by name. They ignore those of a newer version, and treat those that an older version
+//! lacked as absent. A name never changes its kind, unit or meaning.
 
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -10,10 +10,10 @@ use whyslow_model::key::KeyPartKind;
 use whyslow_model::snapshot::SourceReport;
 use whyslow_model::value::Value;
 
-/// Times, nanoseconds since 1970.
+/// A span of time, nanoseconds since 1970.
 pub type Span = RangeInclusive<i64>;
 
-/// One family's rows on disk.
+/// Rows of one family on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Table {
     pub(crate) name: String,
@@ -49,19 +49,19 @@ impl Table {
     }
 }
 
-/// All families a recording can have, in the catalogue's order, and last that of sources.
+/// Returns all families that a recording can have: those of the catalogue in its order, then the sources.
 pub fn families() -> Vec<FamilyInfo> {
     let mut families = catalogue::families();
     families.push(SourceReport::INFO);
     families
 }
 
-/// The tables of all families.
+/// Returns the tables of all families.
 pub(crate) fn tables() -> Vec<Table> {
     families().iter().map(Table::of).collect()
 }
 
-/// The value of a metric that was not read.
+/// Returns the value of a metric that was not read.
 pub(crate) fn absent(kind: MetricKind) -> Value {
     match kind {
         MetricKind::Counter => Value::Counter(Default::default()),

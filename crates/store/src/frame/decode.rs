@@ -1,4 +1,4 @@
-//! Frames into rows.
+//! Decodes frames into rows.
 
 use super::value::{skip, take, text};
 use super::{CHANGE, DROP, INSERT, KEEP, Result, bitmap_length, kind_and_count};
@@ -20,12 +20,12 @@ pub(crate) struct DecodedFrame<'a> {
     pub(crate) tables: Vec<TableEdits<'a>>,
 }
 
-/// How one table changed.
+/// Changes of one table.
 #[derive(Debug)]
 pub(crate) struct TableEdits<'a> {
     /// Its index in the header.
     pub(crate) table: usize,
-    /// In the order of the rows; together they cover every row.
+    /// Edits in the order of the rows; together they cover every row.
     pub(crate) edits: Vec<Edit<'a>>,
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct TableEdits<'a> {
 pub(crate) enum Edit<'a> {
     /// This many rows are unchanged.
     Keep(usize),
-    /// This many rows are gone.
+    /// This many rows disappeared.
     Drop(usize),
     /// The next row changed.
     Change(EncodedChange<'a>),
-    /// A new row, as a change of one in which everything is absent.
+    /// A new row, as a change relative to a row in which everything is absent.
     Insert(Vec<KeyPart>, EncodedChange<'a>),
 }
 
@@ -52,7 +52,7 @@ impl<'a> DecodedFrame<'a> {
     /// Decodes a frame. `before` is the previous frame's time, by the wall clock and since boot; zero for the first.
     ///
     /// # Errors
-    /// [`Damaged`] if it is invalid; `texts` may have grown even so.
+    /// Returns [`Damaged`] if the frame is invalid; `texts` may have grown even so.
     pub(crate) fn parse(bytes: &'a [u8], before: (i64, u64), tables: &[Table], texts: &mut Texts) -> Result<Self> {
         let mut cursor = Cursor::new(bytes);
         let wall_ns = cursor.step(before.0 as u64)? as i64;
@@ -139,7 +139,7 @@ fn set_bits(bitmap: &[u8]) -> impl Iterator<Item = usize> {
     bitmap.iter().enumerate().flat_map(bits)
 }
 
-/// The values of a row in which everything is absent.
+/// Returns the values of a row in which everything is absent.
 pub(crate) fn absent_row(table: &Table) -> Vec<Value> {
     table.metrics.iter().map(|field| absent(field.kind)).collect()
 }

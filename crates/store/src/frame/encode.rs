@@ -1,4 +1,4 @@
-//! Snapshots into frames.
+//! Encodes Snapshots into frames.
 
 use super::value::{TextTable, put};
 use super::{CHANGE, DROP, INSERT, KEEP, bitmap_length};
@@ -41,7 +41,8 @@ impl FrameEncoder {
 }
 
 impl FrameEncoder {
-    /// All that the next frame is relative to, as a frame that is relative to nothing: the newest rows of all tables, and all texts.
+    /// Returns everything that the next frame is relative to, as a frame that is relative to nothing: the newest rows
+    /// of all tables, and all texts.
     pub(crate) fn state(&self) -> Vec<u8> {
         Self { last: Snapshot::default(), texts: self.texts.renewed() }.encode(self.last.clone())
     }
@@ -68,7 +69,7 @@ impl EachFamily for TablesEncoder<'_> {
 }
 
 impl TablesEncoder<'_> {
-    /// Merges both lists, which are sorted by key.
+    /// Encodes the differences between two lists of rows, both sorted by key.
     fn edits<F: Family>(&mut self, before: &[F], now: &[F]) {
         let mut old = before.iter().peekable();
         let mut kept = 0;
@@ -126,7 +127,7 @@ impl TablesEncoder<'_> {
         }
     }
 
-    /// The metrics that differ from the previous row, or are not absent in a new one.
+    /// Encodes the metrics that differ from the previous row, or that are not absent in a new one.
     fn change<F: Family>(&mut self, before: Option<&F>, now: &F) {
         let bitmap = self.body.len();
         self.body.resize(bitmap + bitmap_length(F::INFO.metrics.len()), 0);
@@ -141,7 +142,7 @@ impl TablesEncoder<'_> {
     }
 }
 
-/// Skips the rows that sort before `key`, and counts them.
+/// Skips the rows that sort before `key`, and returns their number.
 fn skip_below<'a, F: Family>(rows: &mut std::iter::Peekable<std::slice::Iter<'a, F>>, key: &F::Key) -> usize {
     let mut count = 0;
     while rows.next_if(|row| row.key().cmp(key) == Ordering::Less).is_some() {

@@ -1,4 +1,4 @@
-//! One sample as the tail stores it: what changed since the previous sample.
+//! One sample as stored in the tail: the changes since the previous sample.
 //!
 //! ```text
 //! frame  = wall step, boot step, count of texts, text..., table..., 0
@@ -22,7 +22,7 @@ pub(crate) use encode::FrameEncoder;
 
 use crate::bytes::Damaged;
 
-/// What an edit does, in its lowest two bits.
+/// Kind of an edit, in its lowest two bits.
 const KEEP: u64 = 0;
 const DROP: u64 = 1;
 const CHANGE: u64 = 2;

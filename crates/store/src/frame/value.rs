@@ -1,4 +1,4 @@
-//! One value, encoded relative to the previous one.
+//! Encoding of one value, relative to the previous one.
 
 use super::Result;
 use crate::bytes::{Cursor, Damaged, put_number, put_step, unzigzag, zigzag};
@@ -7,7 +7,7 @@ use whyslow_model::catalogue::MetricKind;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Gauge, Name, State, Value};
 
-/// A gauge holds integers exactly up to here.
+/// Up to here a gauge represents every integer exactly.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
 /// The writer's index of texts.
@@ -30,7 +30,7 @@ impl TextTable {
         index
     }
 
-    /// The same texts with the same indexes, all to be written.
+    /// Returns the same texts with the same indexes, with all of them still to be written.
     pub(super) fn renewed(&self) -> Self {
         let mut all: Vec<(&Name, u64)> = self.indexes.iter().map(|(text, index)| (text, *index)).collect();
         all.sort_unstable_by_key(|(_, index)| *index);
@@ -50,7 +50,7 @@ pub(super) fn put(out: &mut Vec<u8>, texts: &mut TextTable, before: &Value, now:
     }
 }
 
-/// The value that [`put`] encoded relative to `before`.
+/// Reads the value that [`put`] encoded relative to `before`.
 pub(super) fn take(cursor: &mut Cursor, texts: &[Name], before: &Value) -> Result<Value> {
     Ok(match before {
         Value::Counter(before) => Value::Counter(cursor.step(bits(*before))?.into()),
@@ -79,12 +79,13 @@ pub(super) fn text(texts: &[Name], index: u64) -> Result<&Name> {
     usize::try_from(index).ok().and_then(|index| texts.get(index)).ok_or(Damaged)
 }
 
-/// Absent is all ones, one below zero, so that the step to a small value is short.
+/// Encodes absent as all ones, one below zero, so that the step to a small value is short.
 fn bits(counter: Counter) -> u64 {
     counter.get().unwrap_or(u64::MAX)
 }
 
-/// An integer as twice its step from the previous integer, or from zero; any other level as 1 and its eight bytes.
+/// Appends an integer as twice its step from the previous integer, or from zero; any other level as 1 and its eight
+/// bytes.
 fn put_gauge(out: &mut Vec<u8>, before: Gauge, now: Gauge) {
     match whole(now) {
         Some(to) => put_number(out, zigzag(to - whole(before).unwrap_or(0)) << 1),
@@ -105,15 +106,15 @@ fn take_gauge(cursor: &mut Cursor, before: Gauge) -> Result<Gauge> {
     Ok(Gauge::from(f64::from_le_bytes(level)))
 }
 
-/// A gauge's level if it is an exact integer. -0.0 is not: it would turn into 0.0.
+/// Returns a gauge's level if it is an exact integer. -0.0 is not: it would turn into 0.0.
 fn whole(gauge: Gauge) -> Option<i64> {
     let level = gauge.get()?;
     (level.abs() < EXACT && level.trunc() == level && !(level == 0.0 && level.is_sign_negative()))
         .then_some(level as i64)
 }
 
-/// Zero if absent; otherwise one more than the number of changed buckets, and for each its distance from the previous one and
-/// the step of its count.
+/// Appends zero if the histogram is absent. Otherwise appends the number of changed buckets plus one, and for each its
+/// distance from the previous one and the step of its count.
 fn put_histogram(out: &mut Vec<u8>, before: &Histogram, now: &Histogram) {
     if now.buckets().is_none() {
         return put_number(out, 0);

@@ -1,8 +1,8 @@
-//! What happened to the clocks between two samples.
+//! Clock changes between two samples.
 
 use std::time::Duration;
 
-/// Smaller differences are normal: adjtime(2) slews, and the clocks are not read at the same instant.
+/// Smaller differences are normal: adjtime(2) slews the clock, and the clocks are not read at the same instant.
 const SIGNIFICANT: Duration = Duration::from_millis(500);
 
 /// The clocks at one sample, nanoseconds.
@@ -21,19 +21,19 @@ pub(super) struct Clocks {
 pub(super) struct ClockGap {
     /// Samples that were due and not recorded.
     pub(super) missed: u64,
-    /// By how much the wall clock was set, nanoseconds.
+    /// Amount by which the wall clock was set, nanoseconds.
     pub(super) stepped: i64,
-    /// How long the machine was suspended, nanoseconds.
+    /// Duration for which the machine was suspended, nanoseconds.
     pub(super) suspended: u64,
 }
 
 impl Clocks {
-    /// From the start of the recording, when the first sample was due, to the first sample.
+    /// Returns the gap from the start of the recording, when the first sample was due, to the first sample.
     pub(super) fn since_start(self, interval: Duration) -> ClockGap {
         ClockGap { missed: self.running / nanoseconds(interval), ..ClockGap::default() }
     }
 
-    /// From `before` to this, with a sample due every `interval`.
+    /// Returns the gap from `before` to these clocks, with a sample due every `interval`.
     pub(super) fn since(self, before: Self, interval: Duration) -> ClockGap {
         let elapsed = self.boot.saturating_sub(before.boot);
         let interval = nanoseconds(interval);
@@ -49,13 +49,13 @@ impl Clocks {
     }
 }
 
-/// At least one.
+/// Returns the interval in nanoseconds, at least one.
 fn nanoseconds(interval: Duration) -> u64 {
     u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 impl ClockGap {
-    /// What happened to the clocks, if anything did.
+    /// Describes the clock changes, if there were any.
     pub(super) fn in_words(self) -> Option<String> {
         let mut words = Vec::new();
         if self.stepped != 0 {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A tail that could not be closed is tried again after this time.
+/// Delay before retrying to close a tail.
 const RETRY: Duration = Duration::from_secs(60);
 
 pub(super) struct TailCloser {
@@ -21,13 +21,13 @@ pub(super) struct TailCloser {
 
 struct FinishedTail {
     path: PathBuf,
-    /// The failure to close it was logged.
+    /// True once the failure to close it was logged.
     reported: bool,
 }
 
 impl TailCloser {
-    /// Closes every tail received, until the channel is closed. Tails that could not be closed by then are left to the next
-    /// recorder.
+    /// Closes every tail received, until the channel is closed. Leaves tails that could not be closed by then to the
+    /// next recorder.
     pub(super) fn run(self, tails: &Receiver<PathBuf>) -> Self {
         lower_priority();
         let mut left: Vec<FinishedTail> = Vec::new();
@@ -38,7 +38,7 @@ impl TailCloser {
                 tails.recv_timeout(RETRY)
             };
             match next {
-                // After many restarts many are waiting, which are closed together.
+                // After many restarts many tails are waiting; they are closed together.
                 Ok(path) => left.extend(std::iter::once(path).chain(tails.try_iter()).map(FinishedTail::new)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self,
@@ -52,7 +52,7 @@ impl TailCloser {
         self.try_close(&mut vec![FinishedTail::new(path)]);
     }
 
-    /// Closes tails, and leaves those that cannot be closed in the list.
+    /// Closes tails, and keeps those that cannot be closed in the list.
     fn try_close(&self, tails: &mut Vec<FinishedTail>) {
         let paths: Vec<PathBuf> = tails.iter().map(|tail| tail.path.clone()).collect();
         let mut closed = close(&self.folder, &paths).into_iter();
@@ -73,7 +73,7 @@ impl TailCloser {
         self.shared.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Says what is missing.
+    /// Logs what is missing.
     fn report(&self, tail: &Path, ClosedTail { samples, lost, is_cut }: ClosedTail) {
         let damaged = (lost > 0).then(|| {
             format!("{lost} samples recorded before were damaged on disk and are lost; {samples} of them are kept")

@@ -1,13 +1,13 @@
-//! How much of the file system is free, and what that allows.
+//! Free space of the file system, and how many samples may be recorded.
 
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Below this fraction of free space only some samples are recorded.
+/// Fraction of free space below which only some samples are recorded.
 const LITTLE: f64 = 0.05;
-/// Below this fraction none is.
+/// Fraction of free space below which no samples are recorded.
 const NONE: f64 = 0.02;
 /// One sample in this many is recorded when there is little space.
 pub(super) const KEEP_ONE_IN: u64 = 10;
@@ -23,10 +23,10 @@ pub(super) enum SpaceLevel {
 }
 
 impl SpaceLevel {
-    /// Free space on the file system of `path` (statvfs(3)).
+    /// Reads the free space on the file system of `path` (statvfs(3)).
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: statvfs is plain numbers, for which zero is a value.
+        // SAFETY: statvfs consists of plain numbers, for which zero is a valid value.
         let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
         // SAFETY: the path ends in a zero byte and `stat` is writable; both outlive the call.
         if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
@@ -43,7 +43,7 @@ impl SpaceLevel {
         }
     }
 
-    /// What the recorder does about it, as a log message.
+    /// Returns the log message that announces this level.
     pub(super) fn in_words(self) -> &'static str {
         match self {
             Self::Enough => "there is space again: every sample is recorded",

@@ -1,4 +1,5 @@
-//! The low-priority thread that judges what is recorded, so that a long recording can be explained without judging it again.
+//! The low-priority thread that judges the recording, so that a long recording can be explained without judging it
+//! again.
 
 use super::closer::lower_priority;
 use super::{MOST_WAITING, SharedState, lock};
@@ -12,24 +13,24 @@ use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// As long as the window of a live diagnosis.
+/// Length of a judged window: the same as in a live diagnosis.
 const WINDOW_NS: u64 = 10 * 1_000_000_000;
 
-/// The causes of lost time that were felt in a window.
+/// Function that returns the causes of noticeable lost time in a window.
 pub type JudgeFn = Box<dyn Fn(&Window) -> Vec<RecordedFinding> + Send>;
 
 /// Judges windows of a recording.
 pub struct Judge {
-    /// A fingerprint of the rules: a reader with other rules judges the recording again.
+    /// Fingerprint of the rules: a reader with other rules judges the recording again.
     pub rules: String,
     /// Judges a window.
     pub findings: JudgeFn,
 }
 
-/// Passes samples on to be judged, and what was found back into the recording.
+/// Passes samples on to the judging thread, and its findings back into the recording.
 pub(super) struct Judging {
     to_thread: Sender<Vec<Snapshot>>,
-    /// Samples since the last that were passed on: one wake-up for each window.
+    /// Samples not passed on yet: the thread wakes up once per window.
     batch: Vec<Snapshot>,
     /// Time since boot at the last sample that was passed on.
     passed_on: u64,
@@ -44,7 +45,7 @@ impl Judging {
         Ok(Self { to_thread, batch: Vec::new(), passed_on: 0, shared })
     }
 
-    /// Adds a sample to those that are judged, and the result of an earlier window to the sample.
+    /// Adds a sample to those to be judged, and the result of an earlier window to the sample.
     pub(super) fn add(&mut self, sample: &mut Snapshot) {
         self.batch.push(sample.clone());
         if let Some((judgement, findings)) = lock(&self.shared.judged).pop_front() {

@@ -1,8 +1,8 @@
 //! Records samples into files.
 //!
-//! The thread that adds a sample encodes it; a second one appends it to the tail and flushes it to the device, so that a slow disk
-//! delays no sample. A third, of low priority, turns the tail into Parquet every ten minutes; a fourth, of low priority too, judges
-//! every ten seconds. Nothing here wakes up on its own.
+//! The thread that adds a sample encodes it; a second thread appends it to the tail and flushes it to the device, so
+//! that a slow disk delays no sample. A third thread, of low priority, turns the tail into Parquet every ten minutes; a
+//! fourth, also of low priority, judges the recording every ten seconds. Nothing here wakes up on its own.
 
 mod clocks;
 mod closer;
@@ -37,22 +37,24 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
 use writer::{SampleWriter, WriterCommand};
 
-/// A segment ends at multiples of this, by the wall clock.
+/// Segments end at multiples of this, by the wall clock.
 const SEGMENT_NS: i64 = 600 * 1_000_000_000;
-/// It also ends when its frames, uncompressed, reach this size, because closing holds them all in memory.
+/// Segments also end when their frames, uncompressed, reach this size, because closing holds them all in memory.
 pub(crate) const MOST_BYTES: usize = 2 << 20;
-/// But not before they reach this multiple of the first frame, which is complete and, with ten thousand processes, large.
+/// Segments do not end before they reach this multiple of the first frame, which is complete and, with ten thousand
+/// processes, large.
 pub(crate) const MOST_TIMES: usize = 8;
-/// About how often what the next sample is relative to is written in full: damage costs the samples up to there, nanoseconds.
+/// Approximate interval between full states, on which the next sample is based, nanoseconds: damage costs the samples
+/// up to the next state.
 const STATE_NS: u64 = 60 * 1_000_000_000;
-/// The most samples that wait for a slow disk; further ones are missed.
+/// Maximum number of samples that wait for a slow disk; further ones are missed.
 const MOST_WAITING: usize = 60;
-/// The resolution of the wall clock, nanoseconds. It is for people (rates use the time since boot), and repeated in each table:
-/// finer digits would be a tenth of a recording.
+/// Resolution of the wall clock, nanoseconds. It is for people (rates use the time since boot), and repeated in each
+/// table: finer digits would be a tenth of a recording.
 const WALL_STEP: i64 = 1_000_000;
-/// The resolution of what a source cost, nanoseconds; it is no more accurate anyway.
+/// Resolution of the cost of a source, nanoseconds; the measurement is no more accurate anyway.
 const COST_STEP: u64 = 10_000;
-/// In samples: how long a disk that refused a write is left alone, and how often free space is checked.
+/// In samples: the pause after a disk refused a write, and the interval between checks of free space.
 const PAUSE: u32 = 10;
 
 /// Records Snapshots into a folder.
@@ -73,7 +75,7 @@ struct Threads {
 /// Decides what to do with a sample, and encodes it.
 struct SampleIntake {
     interval: Duration,
-    /// The start of [`Clocks::running`].
+    /// The time at which [`Clocks::running`] is zero.
     epoch: Instant,
     encoder: FrameEncoder,
     segment: Option<OpenSegment>,
@@ -83,7 +85,7 @@ struct SampleIntake {
     /// Samples offered, recorded or not.
     samples: u64,
     counts: SampleCounts,
-    /// For the next sample to report.
+    /// Events for the next sample to report.
     events: Vec<String>,
     judging: Option<Judging>,
     /// `None` once the recording has ended.
@@ -91,24 +93,24 @@ struct SampleIntake {
     shared: Arc<SharedState>,
 }
 
-/// What happened to the samples that were due.
+/// Numbers of due samples, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleCounts {
     /// Recorded.
     pub samples: u64,
-    /// Not taken, or not recorded.
+    /// Not taken, or taken and not recorded.
     pub missed: u64,
-    /// Recorded earlier, and found damaged beyond repair.
+    /// Recorded earlier, and damaged beyond repair.
     pub lost: u64,
 }
 
 struct OpenSegment {
     start: i64,
-    /// The size of all frames, and of the first.
+    /// Sizes of all frames together, and of the first.
     bytes: usize,
     first: usize,
     frames: usize,
-    /// Time since boot when everything was last written in full.
+    /// Time since boot at the last full state.
     stated: u64,
     begun: Instant,
 }
@@ -118,7 +120,7 @@ impl OpenSegment {
         Self { start: clocks.wall, bytes: 0, first: 0, frames: 0, stated: clocks.boot, begun }
     }
 
-    /// Counts a frame, and returns whether everything is to be written in full after it.
+    /// Counts a frame, and returns whether a full state is to be written after it.
     fn count(&mut self, bytes: usize, boot_ns: u64) -> bool {
         self.bytes += bytes;
         self.first = if self.first == 0 { bytes } else { self.first };
@@ -131,29 +133,29 @@ impl OpenSegment {
     }
 }
 
-/// How intake, writer and closer inform each other.
+/// State shared by intake, writer and closer.
 #[derive(Default)]
 struct SharedState {
-    /// Samples given to the writer that are not on the device yet.
+    /// Samples passed to the writer that are not on the device yet.
     pending: AtomicUsize,
-    /// Samples given to be judged that are not yet.
+    /// Samples passed to the judging thread that are not judged yet.
     unjudged: AtomicUsize,
-    /// What was judged, for the next samples to report.
+    /// Judgements for the next samples to report.
     judged: Mutex<VecDeque<(Judgement, Vec<RecordedFinding>)>>,
     /// The clocks at the last sample on the device.
     written: Mutex<Option<Clocks>>,
-    /// The disk refused a write.
+    /// True if the disk refused a write.
     refused: AtomicBool,
-    /// An hour's files were replaced.
+    /// True if an hour's files were replaced.
     closed: AtomicBool,
     space: Mutex<SpaceLevel>,
-    /// Samples of earlier recorders that were found damaged beyond repair.
+    /// Samples of earlier recorders that are damaged beyond repair.
     lost: AtomicUsize,
-    /// For the next sample to report.
+    /// Events for the next sample to report.
     events: Mutex<Vec<String>>,
-    /// The recording's folder was removed: nothing more can be recorded.
+    /// True if the recording's folder was removed: nothing more can be recorded.
     gone: AtomicBool,
-    /// The error that still prevents recording. Returned at the end.
+    /// The error that currently prevents recording. Returned at the end.
     trouble: Mutex<Option<String>>,
 }
 
@@ -168,10 +170,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recorder {
-    /// Starts to record into a folder, with a sample due every `interval`. Tails that an earlier recorder left there are closed.
+    /// Starts to record into a folder, with a sample due every `interval`. Closes the tails that an earlier recorder
+    /// left there.
     ///
     /// # Errors
-    /// The folder cannot be created, another recorder uses it, or a thread cannot be started.
+    /// Fails if the folder cannot be created, another recorder uses it, or a thread cannot be started.
     pub fn begin(folder: &Path, interval: Duration, retention: Retention, log: LogFn) -> Result<Self, StoreError> {
         let folder = Folder::create(folder)?;
         let lock = folder.lock()?;
@@ -195,28 +198,29 @@ impl Recorder {
         })
     }
 
-    /// The same recorder, which also judges what it records in a thread of low priority.
+    /// Returns the same recorder, which also judges the recording in a thread of low priority.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// Fails if the thread cannot be started.
     pub fn judged_by(self, judge: Judge) -> Result<Self, StoreError> {
         let judging = Judging::begin(judge, self.shared.clone()).map_err(StoreError::io(Path::new("judging")))?;
         lock(&self.intake).judging = Some(judging);
         Ok(self)
     }
 
-    /// Records a sample that was started at `begun`. Does not wait for the disk: if that is too slow, full or gone, the sample is
-    /// missed, and the next one that is recorded reports it.
+    /// Records a sample that was started at `begun`. Does not wait for the disk: if that is too slow, full or gone, the
+    /// sample is missed, and the next recorded sample reports it.
     pub fn add(&self, snapshot: Snapshot, begun: Instant) {
         lock(&self.intake).add(snapshot, begun);
     }
 
-    /// How many samples may not be on the device, or not be judged, yet. From sixty on, further ones are missed or not judged.
+    /// Returns the number of samples that may not be on the device, or not be judged, yet. From sixty on, further
+    /// samples are missed or not judged.
     pub fn waiting(&self) -> usize {
         self.shared.pending.load(Ordering::Relaxed).max(self.shared.unjudged.load(Ordering::Relaxed))
     }
 
-    /// Whether the folder was removed: further samples are lost, and [`finish`](Self::finish) returns an error.
+    /// Returns whether the folder was removed: further samples are lost, and [`finish`](Self::finish) returns an error.
     pub fn is_gone(&self) -> bool {
         self.shared.gone.load(Ordering::Relaxed)
     }
@@ -224,13 +228,13 @@ impl Recorder {
     /// Ends the recording: waits until everything is written and closed. Later samples are not recorded.
     ///
     /// # Errors
-    /// What could not be written. Everything written before stays readable.
+    /// Returns the error that prevented writing. Everything written before stays readable.
     pub fn finish(&self) -> Result<SampleCounts, String> {
         let counts = lock(&self.intake).end();
         if let Some(Threads { writing, closing }) = lock(&self.threads).take() {
             let last = writing.join().map_err(|_| "the writing of samples panicked")?;
             let closer = closing.join().map_err(|_| "the closing of a segment panicked")?;
-            // In this thread, whose priority is not lowered: the caller waits for it.
+            // Runs in this thread, whose priority is not lowered, because the caller waits for it.
             last.into_iter().for_each(|tail| closer.close(tail));
         }
         let lost = u64::try_from(self.shared.lost.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
@@ -270,7 +274,7 @@ impl SampleIntake {
                 self.events.push(why.into());
             }
             if self.shared.pending.load(Ordering::Relaxed) == 0 {
-                // The writer finds out whether the obstacle is gone.
+                // The writer finds out whether it can write again.
                 send(WriterCommand::Check);
             }
             return;
@@ -303,7 +307,7 @@ impl SampleIntake {
         }
     }
 
-    /// Why a sample cannot be recorded, if it cannot.
+    /// Returns why a sample cannot be recorded; `None` if it can.
     fn refusal(&self, waiting: usize) -> Option<&'static str> {
         let resting = self.segment.as_ref().is_some_and(|segment| segment.begun.elapsed() < self.interval * PAUSE);
         match *lock(&self.shared.space) {

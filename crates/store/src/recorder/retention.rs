@@ -10,20 +10,20 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How much is recorded, and kept.
+/// Limits of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// How much recorded time; hours without a recording do not count.
+    /// Recorded time to keep; hours without a recording do not count.
     pub time: Duration,
-    /// How many bytes, including tails.
+    /// Bytes to keep, including tails.
     pub bytes: u64,
-    /// Whether fewer samples are recorded, and then none, while little of the file system is free. A recording of minutes needs
-    /// hardly any space, and is of no use with most of its samples missing.
+    /// True if fewer samples, and finally none, are recorded while the file system is nearly full. A recording of
+    /// minutes needs hardly any space, and is useless with most of its samples missing.
     pub thin_when_full: bool,
 }
 
 impl Default for Retention {
-    /// 7 days or 1 GiB, whichever is less; fewer samples while little is free.
+    /// Returns 7 days or 1 GiB, whichever is less, with fewer samples while little space is free.
     fn default() -> Self {
         Self { time: Duration::from_secs(7 * 24 * 3600), bytes: 1 << 30, thin_when_full: true }
     }
@@ -41,7 +41,7 @@ impl RetentionEnforcer {
         Ok(Self { limits, hours: folder.hours()?, ours: HashSet::new() })
     }
 
-    /// To be called after an hour's files were written.
+    /// Reads the list of files again. Must be called after an hour's files were written.
     pub(super) fn recount(&mut self, folder: &Folder) -> Result<(), StoreError> {
         self.hours = folder.hours()?;
         let there: HashSet<&PathBuf> = self.hours.values().flat_map(|(files, _)| files).collect();
@@ -49,7 +49,8 @@ impl RetentionEnforcer {
         Ok(())
     }
 
-    /// Deletes the oldest hours until the rest, plus `tails` bytes, is within the limits. `now` is nanoseconds since 1970.
+    /// Deletes the oldest hours until the rest, plus `tails` bytes, is within the limits. `now` is nanoseconds since
+    /// 1970.
     pub(super) fn enforce(&mut self, now: i64, tails: u64) -> Result<(), StoreError> {
         let mut bytes = tails + self.bytes();
         if bytes > self.limits.bytes {
@@ -71,15 +72,16 @@ impl RetentionEnforcer {
         self.hours.values().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether the oldest hour exceeds the limit both by the clock and by the hours recorded since: setting the clock forward must
-    /// not delete anything.
+    /// Returns whether the oldest hour exceeds the limit both by the clock and by the hours recorded since: setting the
+    /// clock forward must not delete anything.
     fn is_too_old(&self, oldest: &Hour, now: i64) -> bool {
         let age = Duration::from_nanos(now.saturating_sub(oldest.end()).max(0).unsigned_abs());
         let since = HOUR.saturating_mul(u32::try_from(self.hours.len() - 1).unwrap_or(u32::MAX));
         age > self.limits.time && since >= self.limits.time
     }
 
-    /// Leaves out files that only have names like ours. If they counted, ours would be deleted to make room for them.
+    /// Leaves out files that merely have names like ours. If they counted, our files would be deleted to make room for
+    /// them.
     fn forget_foreign_files(&mut self) {
         for (files, bytes) in self.hours.values_mut() {
             files.retain(|file| {
@@ -96,7 +98,7 @@ impl RetentionEnforcer {
     }
 }
 
-/// Deletes a file, and its day's directory if that is empty then.
+/// Deletes a file, and then its day's directory if that is empty.
 fn delete(file: &Path) -> Result<(), StoreError> {
     match fs::remove_file(file) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(StoreError::io(file)(e)),
@@ -115,7 +117,7 @@ mod tests {
 
     const HOUR: i64 = 3600 * 1_000_000_000;
 
-    /// A folder with an hour of 100 bytes for each of these, in two tables.
+    /// Creates a folder with a file of 100 bytes for each of these hours, in two tables.
     fn folder(hours: std::ops::Range<i64>) -> (tempfile::TempDir, Folder) {
         let dir = whyslow_testing::folder();
         let folder = Folder::create(dir.path()).unwrap();
@@ -130,7 +132,7 @@ mod tests {
         (dir, folder)
     }
 
-    /// This many bytes, ending like the footer of a closed hour.
+    /// Creates this many bytes, ending like the footer of a closed hour.
     fn closed(bytes: usize) -> Vec<u8> {
         let mut file = vec![0; bytes - SEGMENTS.len() - 8];
         file.extend(SEGMENTS.as_bytes());
@@ -170,7 +172,7 @@ mod tests {
         let (_dir, folder) = folder(0..4);
         let limits = Retention { time: Duration::from_secs(7200), ..Retention::default() };
         let mut enforcer = RetentionEnforcer::new(&folder, limits).unwrap();
-        // Two years on, and an hour recorded there.
+        // Two years later, with an hour recorded there.
         let later = 2 * 365 * 24;
         enforcer.enforce(later * HOUR, 0).unwrap();
         assert_eq!(left(&folder), [2, 3], "two hours were recorded after those that go");
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn other_peoples_files_are_neither_deleted_nor_counted() {
         let (dir, folder) = folder(20..26);
-        // A dataset that is laid out as a recording is, in a folder and behind a link.
+        // A foreign dataset with the layout of a recording, in a folder and behind a link.
         let theirs = dir.path().join("events/day=1969-01-01");
         fs::create_dir_all(&theirs).unwrap();
         let elsewhere = whyslow_testing::folder();
@@ -194,7 +196,7 @@ mod tests {
             linked.join("01.parquet"),
         ];
         files.iter().for_each(|file| fs::write(file, vec![1; 5000]).unwrap());
-        // A file of ours behind a link counts as foreign, too.
+        // One of our files behind a link counts as foreign, too.
         fs::write(linked.join("02.parquet"), closed(50)).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("disk_link")).unwrap();
         std::os::unix::fs::symlink(&linked, dir.path().join("cpu/day=1970-01-05")).unwrap();

@@ -24,7 +24,7 @@ pub(super) enum WriterCommand {
     },
     /// Append the segment's next frame; the clocks are those at its sample.
     Append(Vec<u8>, Clocks),
-    /// Append what the next frame is relative to.
+    /// Append the state that the next frame is relative to.
     AppendState(Vec<u8>),
     /// Only check for errors and free space.
     Check,
@@ -35,19 +35,19 @@ pub(super) struct SampleWriter {
     shared: Arc<SharedState>,
     to_closer: Sender<PathBuf>,
     log: LogFn,
-    /// How often free space is checked, and a disk that refuses writes is tried again.
+    /// Interval between checks of free space, and between retries after a disk refused a write.
     pause: Duration,
     retention: RetentionEnforcer,
     tail: Option<(PathBuf, TailWriter)>,
     /// Samples appended since the last flush, and the clocks at the last of them.
     unflushed: usize,
     appended: Option<Clocks>,
-    /// Device and inode of the folder.
+    /// Device and inode number of the folder.
     identity: (u64, u64),
-    /// Bytes of tails that are to be closed.
+    /// Bytes of tails that are waiting to be closed.
     unclosed: u64,
     checked: Option<Instant>,
-    /// Recording is interrupted by an error.
+    /// True while an error interrupts recording.
     failing: bool,
 }
 
@@ -109,7 +109,7 @@ impl SampleWriter {
         if gone { Ok(()) } else { self.stay_within_limits() }
     }
 
-    /// Whether the folder was removed, or the tail was removed from it: whatever is written then is lost.
+    /// Returns whether the folder was removed, or the tail was removed from it: anything written then is lost.
     fn is_gone(&mut self) -> bool {
         if self.shared.gone.load(Ordering::Relaxed) {
             return true;
@@ -122,7 +122,7 @@ impl SampleWriter {
         if !replaced && !self.tail.as_ref().is_some_and(unlinked) {
             return false;
         }
-        // There is nothing left to be closed.
+        // Nothing is left to be closed.
         self.tail = None;
         self.settle();
         let folder = self.folder.path().display();
@@ -137,7 +137,7 @@ impl SampleWriter {
         let path = self.folder.tail(start);
         let writer = TailWriter::create(&path, &TailHeader::new(boot)).map_err(|error| {
             if error.kind() != ErrorKind::AlreadyExists {
-                // There is at most part of a header in it. If it cannot be removed, the next recorder finds it empty.
+                // The file has at most part of a header. If it cannot be removed, the next recorder finds it empty.
                 let _ = fs::remove_file(&path);
             }
             StoreError::io(&path)(error)
@@ -151,7 +151,7 @@ impl SampleWriter {
     fn append(&mut self, frame: &[u8], clocks: Clocks) -> Result<(), StoreError> {
         self.unflushed += 1;
         let Some((path, tail)) = &mut self.tail else {
-            // After a failure, or once the folder is gone, the rest of a segment has nowhere to go.
+            // After a failure, or once the folder is gone, the rest of a segment cannot be written.
             self.settle();
             return Ok(());
         };
@@ -172,7 +172,7 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Counts no sample as pending any more: each is on the device, or lost.
+    /// Stops counting samples as pending: each is on the device, or lost.
     fn settle(&mut self) {
         self.shared.pending.fetch_sub(std::mem::take(&mut self.unflushed), Ordering::Relaxed);
         self.appended = None;
@@ -181,12 +181,12 @@ impl SampleWriter {
     fn hand_over_tail(&mut self) {
         if let Some((path, tail)) = self.tail.take() {
             self.unclosed += tail.length();
-            // Without a closer it stays for the next recorder.
+            // Without a closer the tail stays for the next recorder.
             let _ = self.to_closer.send(path);
         }
     }
 
-    /// After an error nothing can be appended to the tail, so it is closed, and another one is begun.
+    /// Handles an error: nothing more can be appended to the tail, so it is closed, and another one is started.
     fn fail(&mut self, error: &StoreError) {
         self.hand_over_tail();
         self.settle();

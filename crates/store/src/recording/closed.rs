@@ -1,4 +1,4 @@
-//! Samples from closed segments.
+//! Reads samples from closed segments.
 
 use super::rows::{SortByKey, typed_row};
 use super::{DamageLog, FALLBACK_TABLES, Families, Span};
@@ -17,7 +17,7 @@ use whyslow_model::value::Value;
 pub(super) fn read(files: SegmentFiles<'_>, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
     let mut reader =
         SegmentReader { files, span, families, samples: BTreeMap::new(), samples_incomplete: false, error: None };
-    // First the samples, which the rows of other tables are then added to.
+    // Samples come first; the rows of other tables are then added to them.
     reader.family::<Sample>(&mut Vec::new());
     if reader.samples.is_empty() || reader.samples_incomplete {
         FALLBACK_TABLES.iter().try_for_each(|table| reader.samples_of(table))?;
@@ -40,7 +40,7 @@ struct SegmentReader<'a> {
     span: &'a Span,
     families: &'a Families<'a>,
     samples: BTreeMap<i64, Snapshot>,
-    /// The table of samples is damaged.
+    /// True if the table of samples is damaged.
     samples_incomplete: bool,
     error: Option<StoreError>,
 }
@@ -58,7 +58,8 @@ impl EachFamily for SegmentReader<'_> {
 }
 
 impl SegmentReader<'_> {
-    /// Adds the samples in which a table has rows, when the table of samples is damaged. The clock is not set within a segment.
+    /// Adds the samples in which a table has rows, for a damaged table of samples. The clock is not set within a
+    /// segment.
     fn samples_of(&mut self, table: &str) -> Result<(), StoreError> {
         let (samples, files) = (&mut self.samples, &self.files);
         files
@@ -72,8 +73,8 @@ impl SegmentReader<'_> {
             .map(drop)
     }
 
-    /// Reads the rows of a family. With `begin` they create samples, otherwise they are added to existing ones. Returns whether all
-    /// files are intact.
+    /// Reads the rows of a family. With `begin` they create samples, otherwise they are added to existing ones. Returns
+    /// whether all files are intact.
     fn rows<F: Family>(&mut self, begin: bool) -> Result<bool, StoreError> {
         let keys = F::Key::COLUMNS.len();
         let metrics: Vec<MetricKind> = F::INFO.metrics.iter().map(|metric| metric.kind).collect();
@@ -94,7 +95,7 @@ impl SegmentReader<'_> {
         })
     }
 
-    /// Reads the distributions of a family's histograms, after its rows.
+    /// Reads the distributions of a family's histograms. Must be called after its rows were read.
     fn histograms<F: Family>(&mut self) -> Result<(), StoreError> {
         let histograms = F::INFO.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == MetricKind::Histogram);
         for (column, metric) in histograms {
@@ -115,7 +116,7 @@ impl SegmentReader<'_> {
     }
 }
 
-/// The bucket counts of one entity over time.
+/// Bucket counts of one entity over time.
 #[derive(Default)]
 pub(super) struct BucketChanges {
     /// Time, bucket and new count, in order of time.
@@ -124,7 +125,7 @@ pub(super) struct BucketChanges {
 }
 
 impl BucketChanges {
-    /// The distribution at a time that is not earlier than in the previous call.
+    /// Returns the distribution at a time that is not earlier than in the previous call.
     pub(super) fn distribution_at(&mut self, at: i64) -> Histogram {
         while let Some((_, bucket, count)) = self.changes.pop_front_if(|(changed, _, _)| *changed <= at) {
             self.counts.insert(bucket, count);
@@ -143,7 +144,8 @@ pub(super) struct SegmentFiles<'a> {
 }
 
 impl SegmentFiles<'_> {
-    /// The times of the samples, and the time since boot at each: of others, if the table of samples is damaged.
+    /// Returns the times of the samples, and the time since boot at each; taken from other tables if the table of
+    /// samples is damaged.
     pub(super) fn clocks(&self, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
         let mut clocks = BTreeMap::new();
         let intact = self.each_row(Sample::INFO.name, &["clock"], span, |at, cells| {
@@ -161,12 +163,13 @@ impl SegmentFiles<'_> {
         Ok(clocks.into_iter().collect())
     }
 
-    /// The time since boot at a time; the wall clock is not set within a segment.
+    /// Returns the time since boot at a wall-clock time; the wall clock is not set within a segment.
     fn clock_at(&self, at: i64) -> u64 {
         self.segment.clock.saturating_add_signed(at.saturating_sub(self.segment.start))
     }
 
-    /// The changes of a histogram's buckets from the start of the segment, where all of them are listed, to a time; by entity.
+    /// Returns the changes of a histogram's buckets, by entity, from the start of the segment, where all of them are
+    /// listed, to a time.
     pub(super) fn bucket_changes(
         &self,
         family: &FamilyInfo,
@@ -187,7 +190,8 @@ impl SegmentFiles<'_> {
         Ok(all)
     }
 
-    /// Passes on the segment's rows in a table's files; those of a damaged file up to the damage. Returns whether all files are intact.
+    /// Passes on the segment's rows in a table's files; those of a damaged file up to the damage. Returns whether all
+    /// files are intact.
     fn each_row(
         &self,
         table: &str,

@@ -1,7 +1,7 @@
-//! Single columns of a recording, without making Snapshots: for charts of a day.
+//! Reads single columns of a recording without creating Snapshots: for charts of a day.
 //!
-//! A closed segment's rows are passed on as they are stored, sorted by entity and time; each file is opened once for all segments
-//! that it has.
+//! The rows of a closed segment are passed on as they are stored, sorted by entity and time; each file is opened once
+//! for all its segments.
 
 use super::closed::{BucketChanges, SegmentFiles};
 use super::rows::column_map;
@@ -19,15 +19,15 @@ use whyslow_model::rename::ColumnRenamer;
 use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::value::Value;
 
-/// Samples of a recording, and the parts of it that they are in.
+/// Samples of a recording, and the parts of it that contain them.
 pub struct SampleTimes {
-    /// All of them, in order of boot and of time since boot.
+    /// Times of all samples, in order of boot and of time since boot.
     pub times: Vec<SampleTime>,
     parts: Vec<Part>,
 }
 
 impl SampleTimes {
-    /// The positions of the samples that begin a segment.
+    /// Returns the positions of the samples that begin a segment.
     pub fn segments(&self) -> Vec<usize> {
         self.parts.iter().map(|part| part.first).collect()
     }
@@ -36,15 +36,15 @@ impl SampleTimes {
 /// The samples of a segment.
 struct Part {
     segment: SegmentRef,
-    /// The position of the first one.
+    /// Position of the first sample.
     first: usize,
-    /// When each was taken.
+    /// Time of each sample.
     at: Vec<i64>,
 }
 
 impl Part {
-    /// The position of the sample that was taken at a time. Rows of an entity come in the order of time, so that it is mostly the one
-    /// after `previous`.
+    /// Returns the position of the sample taken at a time. Rows of an entity are in order of time, so it is mostly the
+    /// position after `previous`.
     fn position(&self, at: i64, previous: &mut usize) -> Option<usize> {
         let next = *previous + 1;
         let found = if self.at.get(next) == Some(&at) { next } else { self.at.binary_search(&at).ok()? };
@@ -54,10 +54,10 @@ impl Part {
 }
 
 impl Recording {
-    /// When the samples of a span were taken.
+    /// Returns the times of the samples in a span.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn sample_times(&self, span: &Span) -> Result<SampleTimes, StoreError> {
         let (mut times, mut parts) = (Vec::new(), Vec::new());
         let mut boot: Option<(&str, usize)> = None;
@@ -77,7 +77,7 @@ impl Recording {
         Ok(SampleTimes { times, parts })
     }
 
-    /// The times of a segment's samples, and the time since boot at each.
+    /// Returns the times of a segment's samples, and the time since boot at each.
     pub(super) fn clocks(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
         match &segment.location {
             SegmentLocation::Closed(hour, closed) => self.files(hour, closed).clocks(span),
@@ -89,10 +89,11 @@ impl Recording {
         }
     }
 
-    /// The families that have rows in a span, or in a segment that reaches into it; of some columns there may be no value.
+    /// Returns the families that have rows in a span, or in a segment that overlaps it; some of their columns may have
+    /// no values.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn families_in(&self, span: &Span) -> Result<BTreeSet<&'static str>, StoreError> {
         let segments: Vec<&SegmentRef> = self.segments.iter().filter(|s| overlap(&s.span, span)).collect();
         let (all, mut found) = (families(), BTreeSet::new());
@@ -114,7 +115,7 @@ impl Recording {
         Ok(found)
     }
 
-    /// Whether a table has rows of any of these segments of an hour.
+    /// Returns whether a table has rows in any of these segments of an hour.
     fn has_rows(&self, table: &str, segments: &[&SegmentRef]) -> Result<bool, StoreError> {
         let closed = |segment: &&SegmentRef| match &segment.location {
             SegmentLocation::Closed(hour, closed) => Some((hour.clone(), closed.start)),
@@ -132,11 +133,11 @@ impl Recording {
         Ok(false)
     }
 
-    /// Passes on readings with the position of their selection: those of an entity in order of time, the entities of a segment one
-    /// after the other. A tail that was closed meanwhile is left out.
+    /// Passes on readings with the position of their selection. Readings of an entity are in order of time, and the
+    /// entities of a segment follow one another. A tail that was closed in the meantime is left out.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn each_reading(
         &self,
         samples: &SampleTimes,
@@ -156,7 +157,7 @@ impl Recording {
         })
     }
 
-    /// The readings with the names that are stored.
+    /// Passes on readings with the names as stored.
     fn each_stored_reading(
         &self,
         samples: &SampleTimes,
@@ -174,7 +175,7 @@ impl Recording {
                 }
             }
         }
-        // Last: tails are the newest part of each boot, and each is parsed once.
+        // Tails come last: they are the newest part of each boot, and each is parsed only once.
         for part in &samples.parts {
             let SegmentLocation::Tail(path) = &part.segment.location else { continue };
             let Some(tail) = self.tails.get(path)? else { continue };
@@ -220,8 +221,8 @@ impl Recording {
     }
 }
 
-/// Passes on the readings of a tail's samples, each of which has its position among all that are read; those without one are left
-/// out.
+/// Passes on the readings of a tail's samples. Each sample has its position among all samples to be read; those without
+/// one are left out.
 pub(crate) fn each_reading_of_tail(
     tail: &TailByEntity,
     tables: &[Table],
@@ -262,7 +263,7 @@ struct Columns<'a> {
     selection: &'a ColumnSelection,
 }
 
-/// The changes of a histogram's buckets, by entity.
+/// Changes of a histogram's buckets, by entity.
 type HistogramChanges = BTreeMap<Vec<KeyPart>, BucketChanges>;
 
 impl Columns<'_> {
@@ -270,12 +271,12 @@ impl Columns<'_> {
         self.selection.metrics.iter().filter_map(|column| self.family.metrics.get(*column))
     }
 
-    /// The columns in a closed segment: those of the key, and the metrics.
+    /// Returns the names of the columns in a closed segment: the key columns, then the metrics.
     fn names(&self) -> Vec<&'static str> {
         self.family.key_columns().map(|(name, _)| name).chain(self.metrics().map(|metric| metric.name)).collect()
     }
 
-    /// For each histogram its changes in a segment until a time; `None` for other metrics.
+    /// Returns the changes of each histogram in a segment up to a time; `None` for other metrics.
     fn histograms(&self, files: &SegmentFiles<'_>, end: i64) -> Result<Vec<Option<HistogramChanges>>, StoreError> {
         let changes = |metric: &Metric| {
             let is_histogram = metric.kind == MetricKind::Histogram;
@@ -284,7 +285,7 @@ impl Columns<'_> {
         self.metrics().map(changes).collect()
     }
 
-    /// The selected values of a tail's row.
+    /// Returns the selected values of a tail's row.
     fn of_tail(&self, places: &[Option<usize>], values: &[Value]) -> Vec<Value> {
         let columns = self.selection.metrics.iter().zip(self.metrics());
         let value = |(column, metric): (&usize, &Metric)| {
@@ -295,10 +296,10 @@ impl Columns<'_> {
     }
 }
 
-/// The row that was read last, in one or more consecutive samples.
+/// The last row read, in one or more consecutive samples.
 #[derive(Default)]
 struct RowRun {
-    /// The first and the last of these samples.
+    /// First and last of these samples.
     samples: Option<(usize, usize)>,
     cells: Vec<Cell>,
     key: Vec<KeyPart>,
@@ -306,7 +307,7 @@ struct RowRun {
 }
 
 impl RowRun {
-    /// Whether this row is the same in the next sample.
+    /// Returns whether this row is the same in the next sample, and extends the run if so.
     fn goes_on(&mut self, sample: usize, cells: &[Cell]) -> bool {
         let Some((_, last)) = self.samples.as_mut().filter(|(_, last)| *last + 1 == sample && self.cells == cells)
         else {
@@ -316,7 +317,7 @@ impl RowRun {
         true
     }
 
-    /// Passes on what there is.
+    /// Passes on the current run, if there is one.
     fn pass_on(&mut self, each: &mut impl FnMut(ColumnReading<'_>)) {
         if let Some((sample, until)) = self.samples.take() {
             each(ColumnReading { sample, until, key: &self.key, values: &self.values });
@@ -331,7 +332,7 @@ impl RowRun {
         histograms: &mut [Option<HistogramChanges>],
     ) {
         let (key, values) = cells.split_at(columns.family.key_columns.len().min(cells.len()));
-        // Consecutive rows are mostly of the same entity.
+        // Consecutive rows mostly belong to the same entity.
         if self.key.is_empty() || self.cells.get(..key.len()) != Some(key) {
             self.key = key.iter().filter_map(Cell::key_part).collect();
         }

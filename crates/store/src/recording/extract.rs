@@ -1,4 +1,4 @@
-//! A span of a recording in one piece, to be read elsewhere as a recording of its own.
+//! Extracts: a span of a recording in one piece, to be read elsewhere as a recording of its own.
 //!
 //! ```text
 //! extract = "whyslow extract 1\n", part...
@@ -17,30 +17,30 @@ use std::io::{self, Write};
 use std::path::Path;
 use whyslow_model::snapshot::Snapshot;
 
-/// The format's number changes only when an older version would misread it.
+/// Magic of an extract. The format's number changes only when an older version would misread it.
 const MAGIC: &[u8] = b"whyslow extract 1\n";
-/// What all parts may have when they are decompressed. An hour of a machine with ten thousand processes has a third of it.
+/// Maximum decompressed size of all parts. An hour of a machine with ten thousand processes has a third of it.
 const MOST_UNPACKED: usize = 512 << 20;
-/// A segment is ten minutes long, or shorter after reboots and steps of the clock.
+/// Maximum number of parts. A segment is ten minutes long, or shorter after reboots and steps of the clock.
 const MOST_PARTS: usize = 1000;
 
-/// What a recording has of a span.
+/// Extract of a span of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extract {
     /// In one piece, from which [`unpack`] makes a recording.
     Bytes(Vec<u8>),
     /// Nothing was recorded then.
     Nothing,
-    /// It takes more bytes than it may.
+    /// The extract would exceed the limit.
     TooLarge,
 }
 
 impl Recording {
-    /// The samples of a span, in at most so many bytes, with what was read before and still held at its beginning, and with the
-    /// inventory and its changes of two hours before.
+    /// Extracts the samples of a span, in at most `most` bytes, with the earlier rows that were still valid at its
+    /// beginning, and with the inventory and its changes of the two hours before.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn extract(&self, span: &Span, most: usize) -> Result<Extract, StoreError> {
         let start = span.start().saturating_sub(VALID_NS);
         let before = start.saturating_sub(COMPLETE_NS)..=start.saturating_sub(1);
@@ -52,7 +52,8 @@ impl Recording {
             if boots.last() != Some(&segment.boot.as_str()) {
                 boots.push(&segment.boot);
             }
-            // The tail's header only has to tell boots apart: the identifier stays here, as names of things may have to.
+            // The tail's header only has to tell boots apart. The boot ID is not passed on: like names, it may be
+            // confidential.
             let mut part = ExtractPart::new(boots.len().to_string());
             for slice in self.slices(segment, &before)? {
                 let samples = self.read(segment, &slice, &of_inventory)?.into_iter();
@@ -79,11 +80,11 @@ impl Recording {
 
 const ALL: &Families<'_> = &|_: &str| true;
 
-/// What an extract has of a segment.
+/// Part of an extract: the samples of one segment.
 struct ExtractPart {
     boot: String,
     encoder: FrameEncoder,
-    /// The time of the first sample, and all of them; `None` before the first.
+    /// Time of the first sample, and all samples; `None` before the first.
     tail: Option<(i64, TailWriter<Vec<u8>>)>,
 }
 
@@ -113,10 +114,12 @@ impl ExtractPart {
     }
 }
 
-/// Makes a recording of an extract, which may be anything, in an empty folder.
+/// Creates a recording from an extract, which is untrusted, in an empty folder.
 ///
 /// # Errors
-/// It is no extract, is incomplete, or decompresses to more than an hour can have; a file cannot be written.
+/// Fails if the bytes are not an extract, are incomplete, or decompress to more than an hour can have, or if a file
+/// cannot be
+/// written.
 pub fn unpack(extract: &[u8], folder: &Path) -> Result<(), StoreError> {
     unpack_at_most(MOST_UNPACKED, extract, folder)
 }
@@ -146,7 +149,7 @@ fn unpack_at_most(most: usize, extract: &[u8], folder: &Path) -> Result<(), Stor
     Err(invalid("has too many parts"))
 }
 
-/// The start and the tail of the first part, and what follows it.
+/// Returns the start and the tail of the first part, and the bytes after it.
 fn next_part(bytes: &[u8]) -> Option<(i64, &[u8], &[u8])> {
     let (start, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;

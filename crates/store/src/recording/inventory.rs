@@ -1,4 +1,4 @@
-//! The inventory of the machine, and its changes.
+//! Reads the inventory of the machine, and its changes.
 
 use super::{Recording, Span};
 use crate::error::StoreError;
@@ -6,9 +6,9 @@ use whyslow_model::catalogue::{Family, InventoryChange, InventoryItem};
 use whyslow_model::inventory::{MachineChange, MachineInventory};
 use whyslow_model::snapshot::Snapshot;
 
-/// All of it is recorded once an hour; with a margin, nanoseconds.
+/// Interval between complete inventories, with a margin, nanoseconds: they are recorded once an hour.
 pub(super) const COMPLETE_NS: i64 = 2 * 3600 * 1_000_000_000;
-/// A change is seen so much later at most, nanoseconds: packages of some systems are listed once in ten minutes.
+/// Maximum delay in detecting a change, nanoseconds: packages of some systems are listed once in ten minutes.
 const SEEN_NS: i64 = 11 * 60 * 1_000_000_000;
 
 pub(super) fn of_inventory(family: &str) -> bool {
@@ -16,10 +16,10 @@ pub(super) fn of_inventory(family: &str) -> bool {
 }
 
 impl Recording {
-    /// The inventory at a time, nanoseconds since 1970; `None` if none was recorded before.
+    /// Returns the inventory at a time, nanoseconds since 1970; `None` if none was recorded before.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn inventory(&self, at: i64) -> Result<Option<MachineInventory>, StoreError> {
         let samples = self.since_complete(at)?;
         let mut inventory = MachineInventory::default();
@@ -29,11 +29,11 @@ impl Recording {
         Ok(inventory.at().map(|_| inventory))
     }
 
-    /// What changed in a span, oldest first: also what changed while nothing was recorded, at the time of the first inventory
-    /// after that.
+    /// Returns the changes in a span, oldest first. A change made while nothing was recorded has the time of the first
+    /// inventory after that.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn changes(&self, span: &Span) -> Result<Vec<MachineChange>, StoreError> {
         let (start, end) = (*span.start(), *span.end());
         let mut inventory = self.inventory(start.saturating_sub(1))?.unwrap_or_default();
@@ -47,7 +47,7 @@ impl Recording {
         Ok(changes)
     }
 
-    /// The samples with rows of the inventory until a time, from the last that has all of them on.
+    /// Returns the samples with rows of the inventory up to a time, from the last complete inventory on.
     fn since_complete(&self, at: i64) -> Result<Vec<Snapshot>, StoreError> {
         let mut found: Vec<Snapshot> = Vec::new();
         let mut recorded: i64 = 0;

@@ -27,10 +27,10 @@ use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::rename::Renamer;
 use whyslow_model::snapshot::Snapshot;
 
-/// How much is in memory at once, nanoseconds: a minute of a busy machine fits the memory of any.
+/// Maximum time span in memory at once, nanoseconds: a minute of a busy machine fits into the memory of any machine.
 const SLICE_NS: i64 = 60 * 1_000_000_000;
 
-/// A folder with a recording, finished or under way.
+/// A folder with a recording, finished or in progress.
 pub struct Recording {
     folder: Folder,
     segments: Vec<SegmentRef>,
@@ -38,16 +38,16 @@ pub struct Recording {
     losses: Vec<RecordedLoss>,
     footers: FooterCache,
     tails: TailCache,
-    /// Replaces the names in what is read.
+    /// Replaces the names in everything that is read.
     renamer: Option<Arc<dyn Renamer>>,
 }
 
-/// Something that the newest samples of a recording lack.
+/// Data missing from the newest samples of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedLoss {
-    /// When the last sample before it was taken, nanoseconds since 1970.
+    /// Time of the last sample before the loss, nanoseconds since 1970.
     pub at: i64,
-    /// What is missing.
+    /// Description of the missing data.
     pub what: String,
 }
 
@@ -65,7 +65,7 @@ impl DamageLog {
     /// Turns damage into `None`, and reports it.
     ///
     /// # Errors
-    /// Errors other than damage.
+    /// Returns errors other than damage.
     fn skip<T>(&self, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match result {
             Err(error) if error.is_damage() => {
@@ -85,7 +85,7 @@ impl DamageLog {
     }
 }
 
-/// Tables with rows in (nearly) every sample: they show which samples there were if the table of samples is damaged.
+/// Tables with rows in (nearly) every sample: they show which samples exist if the table of samples is damaged.
 const FALLBACK_TABLES: [&str; 5] = ["source", "system", "cpu", "pressure", "process"];
 
 /// Consecutive samples of one boot: a closed segment, or a tail.
@@ -106,11 +106,11 @@ enum SegmentLocation {
     Tail(PathBuf),
 }
 
-/// Which families to read, by name.
+/// The families to read, by name.
 pub type Families<'f> = dyn Fn(&str) -> bool + 'f;
 
 impl Recording {
-    /// Whether a folder has the files of a recording. Nothing is read but their names.
+    /// Returns whether a folder has the files of a recording. Reads only their names.
     pub fn is_in(folder: &Path) -> bool {
         Folder::open(folder).is_ok_and(|folder| folder.has_samples())
     }
@@ -118,12 +118,12 @@ impl Recording {
     /// Opens a recording.
     ///
     /// # Errors
-    /// It cannot be read, or is empty.
+    /// Fails if it cannot be read, or is empty.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with_log(path, Arc::new(|_: &str| {}))
     }
 
-    /// Opens a recording. Damaged files are reported to `log`, and left out.
+    /// Opens a recording. Reports damaged files to `log`, and leaves them out.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -132,7 +132,7 @@ impl Recording {
         let (footers, tails) = (FooterCache::default(), TailCache::default());
         let mut losses = Vec::new();
         let folder = Folder::open(path)?;
-        // Tails first: one that is closed meanwhile is then found among the hours.
+        // Reads tails first: a tail that is closed in the meantime is then found among the hours.
         let mut all = Vec::new();
         let mut unreadable = None;
         for tail in folder.tails()? {
@@ -171,35 +171,35 @@ impl Recording {
         Ok(Self { folder, segments: all, damage, losses, footers, tails, renamer: None })
     }
 
-    /// The same with the names in everything that is read from it replaced.
+    /// Replaces the names in everything that is read from the recording.
     pub fn renamed_by(self, renamer: Arc<dyn Renamer>) -> Self {
         Self { renamer: Some(renamer), ..self }
     }
 
-    /// Its folder; `None` if names are replaced in what is read from it, since other files there have the real ones.
+    /// Returns its folder; `None` if names are replaced, since other files in the folder have the real ones.
     pub fn path(&self) -> Option<&Path> {
         self.renamer.is_none().then(|| self.folder.path())
     }
 
-    /// What its newest samples lack, as far as no recorder has reported that in the recording itself.
+    /// Returns the losses among its newest samples that no recorder has reported in the recording itself.
     pub fn losses(&self) -> &[RecordedLoss] {
         &self.losses
     }
 
-    /// All segments, oldest first.
+    /// Returns all segments, oldest first.
     pub fn segments(&self) -> &[SegmentRef] {
         &self.segments
     }
 
-    /// The times of the first and last samples.
+    /// Returns the times of the first and last samples.
     pub fn span(&self) -> Span {
         let start = self.segments.iter().map(|segment| *segment.span.start()).min().unwrap_or(0);
         let end = self.segments.iter().map(|segment| *segment.span.end()).max().unwrap_or(start);
         start..=end
     }
 
-    /// Whether all files of a span are still there. A recorder turns a tail into others, and deletes the oldest hour: what was read
-    /// meanwhile may lack samples.
+    /// Returns whether all files of a span still exist. A recorder turns a tail into other files, and deletes the
+    /// oldest hour: data read in the meantime may lack samples.
     pub fn is_current(&self, span: &Span) -> bool {
         let mut segments = self.segments.iter().filter(|segment| windows::overlap(&segment.span, span));
         segments.all(|segment| match &segment.location {
@@ -211,10 +211,11 @@ impl Recording {
         })
     }
 
-    /// The samples of a span, oldest first. All of them are in memory, so the span should be a few minutes at most.
+    /// Returns the samples of a span, oldest first. All of them are in memory, so the span should be a few minutes at
+    /// most.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn snapshots(&self, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
         let mut all = Vec::new();
         for segment in self.segments.iter().filter(|segment| windows::overlap(&segment.span, span)) {
@@ -231,7 +232,7 @@ impl Recording {
         Ok(samples)
     }
 
-    /// Samples with the names that are stored.
+    /// Reads samples with the names as stored.
     fn read_stored(
         &self,
         segment: &SegmentRef,
@@ -268,7 +269,7 @@ impl Recording {
     }
 }
 
-/// The segments of an hour, as listed by the table of samples, or by others if it is damaged.
+/// Returns the segments of an hour, as listed by the table of samples, or by other tables if it is damaged.
 fn segments(
     folder: &Folder,
     hour: &Hour,
@@ -292,7 +293,7 @@ fn segments(
     Ok(segments.into_values().collect())
 }
 
-/// Sorts by boot, then by the time since boot: the wall clock may have been set back.
+/// Sorts by boot, then by time since boot: the wall clock may have been set back.
 fn sort(segments: &mut [SegmentRef]) {
     let mut boots: BTreeMap<String, i64> = BTreeMap::new();
     for segment in segments.iter() {
@@ -302,7 +303,7 @@ fn sort(segments: &mut [SegmentRef]) {
     segments.sort_by(|a, b| (boots[&a.boot], &a.boot, a.clock).cmp(&(boots[&b.boot], &b.boot, b.clock)));
 }
 
-/// The samples of a tail; `None` if it is still empty.
+/// Returns a tail as a segment; `None` if it is still empty.
 fn tail_segment(path: &Path, tail: &ReadTail) -> Option<SegmentRef> {
     let samples = &tail.samples;
     let span = *samples.times.first()?..=*samples.times.last()?;
@@ -310,7 +311,7 @@ fn tail_segment(path: &Path, tail: &ReadTail) -> Option<SegmentRef> {
     Some(SegmentRef { span, boot: tail.boot.clone(), clock: *samples.clocks.first()?, location })
 }
 
-/// What a tail lacks, which is also reported.
+/// Returns the losses in a tail, and reports them.
 fn losses_of(path: &Path, tail: &ReadTail, damage: &DamageLog) -> Vec<RecordedLoss> {
     let samples = &tail.samples;
     let lost = (samples.lost > 0).then(|| format!("{} samples are damaged beyond repair and left out", samples.lost));

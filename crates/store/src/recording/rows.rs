@@ -1,4 +1,4 @@
-//! Rows of any family, and how they become rows of one.
+//! Reads rows of any family, and converts untyped rows into typed ones.
 
 use super::{Families, Recording, Span};
 use crate::error::StoreError;
@@ -12,7 +12,7 @@ impl Recording {
     /// Passes on the samples of a span of any length, in order, until `each` returns false.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn each_sample(
         &self,
         span: &Span,
@@ -34,7 +34,7 @@ impl Recording {
     /// Passes on the rows of a family over a span of any length, in order of time, until `each` returns false.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn each_row(&self, span: &Span, family: &str, mut each: impl FnMut(AnyRow) -> bool) -> Result<(), StoreError> {
         self.each_sample(span, &|name: &str| name == family, |mut sample| {
             let (at, clock) = (sample.wall_ns, sample.boot_ns);
@@ -67,14 +67,15 @@ impl<E: FnMut(AnyRow) -> bool> EachFamily for RowVisitor<'_, E> {
     }
 }
 
-/// The table's column for each metric of a family; `None` if the table lacks it, or has another kind of that name.
+/// Returns the table's column for each metric of a family; `None` if the table lacks it, or has another kind of that
+/// name.
 pub(super) fn column_map(family: &FamilyInfo, table: &Table) -> Vec<Option<usize>> {
     let column =
         |metric: &Metric| table.metrics.iter().position(|field| field.name == metric.name && field.kind == metric.kind);
     family.metrics.iter().map(column).collect()
 }
 
-/// A row with this key; `None` if it is no key of the family.
+/// Creates a row with this key; `None` if it is not a key of the family.
 pub(super) fn typed_row<F: Family>(key: impl IntoIterator<Item = KeyPart>) -> Option<F> {
     let mut parts = key.into_iter();
     let key = F::Key::put_together(&mut parts)?;

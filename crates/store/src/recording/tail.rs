@@ -1,4 +1,4 @@
-//! Samples from a tail.
+//! Reads samples from a tail.
 
 use super::rows::{column_map, typed_row};
 use super::tail_cache::ReadTail;
@@ -27,7 +27,7 @@ pub(super) fn snapshots(tail: &ReadTail, span: &Span, families: &Families<'_>) -
 struct SnapshotFiller<'a> {
     tail: &'a TailByEntity,
     tables: &'a [Table],
-    /// For each sample of the tail its number among the snapshots.
+    /// Index among the snapshots for each sample of the tail.
     numbers: Vec<Option<usize>>,
     families: &'a Families<'a>,
     snapshots: Vec<Snapshot>,

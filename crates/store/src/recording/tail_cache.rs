@@ -1,4 +1,4 @@
-//! Tails that were read, so that a recording that is read in pieces decodes each once.
+//! Cache of decoded tails: a recording that is read in pieces decodes each tail only once.
 
 use crate::error::StoreError;
 use crate::schema::Table;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The most bytes of decoded tails that are kept; the newest is always.
+/// Maximum size of the decoded tails in the cache; the newest always stays.
 const MOST_BYTES: usize = 32 << 20;
 
-/// How long a recorder may take to write a sample.
+/// Time that a recorder may take to write a sample.
 const WRITING: Duration = Duration::from_millis(20);
 
-/// A tail as it was when it was first read. What is appended later is not part of a recording that was opened before.
+/// A tail as it was when first read. Data appended later is not part of a recording that was opened before.
 pub(super) struct ReadTail {
     pub(super) boot: String,
     pub(super) tables: Vec<Table>,
@@ -24,7 +24,7 @@ pub(super) struct ReadTail {
 }
 
 impl ReadTail {
-    /// Reads a tail; `None` if it is still empty, or was closed meanwhile.
+    /// Reads a tail; `None` if it is still empty, or was closed in the meantime.
     fn read(path: &Path) -> Result<Option<Self>, StoreError> {
         let mut length = 0;
         let reader = loop {
@@ -48,17 +48,17 @@ impl ReadTail {
     }
 }
 
-/// The tails that were read last, oldest first.
+/// The most recently read tails, oldest first.
 #[derive(Default)]
 pub(super) struct TailCache(Mutex<Vec<(PathBuf, Arc<ReadTail>)>>);
 
 impl TailCache {
-    /// A tail; `None` if it is still empty, or was closed meanwhile.
+    /// Returns a tail; `None` if it is still empty, or was closed in the meantime.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Fails if it cannot be read.
     pub(super) fn get(&self, path: &Path) -> Result<Option<Arc<ReadTail>>, StoreError> {
-        // Held while a tail is decoded: the threads that read a recording read the same one.
+        // Held while a tail is decoded: the threads that read a recording read the same tail.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = all.iter().position(|(known, _)| known == path) {
             let found = all.remove(at);

@@ -16,8 +16,8 @@ fn counter(name: &str) -> MetricField {
     MetricField { name: name.into(), kind: MetricKind::Counter, unit: Unit::Count }
 }
 
-/// A tail as another version might write it: columns in another order, unknown ones, some of another kind, most missing, and
-/// an unknown table.
+/// Writes a tail as another version might: columns in another order, unknown ones, some of another kind, most missing,
+/// and an unknown table.
 fn tail_of_another_version(path: &Path) {
     let key = |name: &str, kind| KeyField { name: name.into(), kind };
     let state = MetricField { name: "idle".into(), kind: MetricKind::State, unit: Unit::Text };

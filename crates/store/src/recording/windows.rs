@@ -1,4 +1,4 @@
-//! A recording as consecutive windows.
+//! Reads a recording as consecutive windows.
 
 use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
 use crate::error::StoreError;
@@ -8,16 +8,16 @@ use whyslow_model::catalogue::{EachFamily, Family, Process, Thread};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// Settings and inventory are read once a minute, and remain valid until then; with a margin, nanoseconds.
+/// Validity of settings and inventory, with a margin, nanoseconds: they are read once a minute.
 pub(super) const VALID_NS: i64 = 75 * 1_000_000_000;
 
 impl Recording {
-    /// Passes on a span of any length as consecutive windows of this length, oldest first, until `each` returns false. Each starts
-    /// with the last sample of the previous one, and lies within one boot. Its first sample also has the rows that are read rarely,
-    /// from when they were last read. At most a minute is in memory at once.
+    /// Passes on a span of any length as consecutive windows of this length, oldest first, until `each` returns false.
+    /// Each window starts with the last sample of the previous one, and lies within one boot. Its first sample also has
+    /// the newest valid rows of families that are read rarely. At most a minute is in memory at once.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn each_window(
         &self,
         span: &Span,
@@ -47,7 +47,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The parts of a segment within a span that have samples, each small enough to be in memory.
+    /// Returns the parts of a segment within a span that have samples, each small enough to be in memory.
     pub(super) fn slices(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<Span>, StoreError> {
         let (start, end) = ((*segment.span.start()).max(*span.start()), (*segment.span.end()).min(*span.end()));
         if start > end {
@@ -68,8 +68,8 @@ impl Recording {
         Ok(slices)
     }
 
-    /// The rows that were still valid at a time, from earlier samples of the same boot, of families that the first sample lacks. Tasks,
-    /// most of a recording, are read in every sample.
+    /// Returns the rows that were still valid at a time, from earlier samples of the same boot, for families that the
+    /// first sample lacks. Tasks, most of a recording, are read in every sample.
     fn carried_before(
         &self,
         segment: &SegmentRef,
@@ -93,7 +93,7 @@ impl Recording {
     }
 }
 
-/// The families that have rows in a sample.
+/// Returns the families that have rows in a sample.
 fn families_of(sample: &Snapshot) -> BTreeSet<&'static str> {
     struct Names(BTreeSet<&'static str>);
     impl EachFamily for Names {
@@ -112,12 +112,12 @@ pub(super) fn overlap(a: &Span, b: &Span) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
-/// Cuts samples of one boot into consecutive windows of a length, and passes each on until that returns false. A window starts with
-/// the last sample of the previous one.
+/// Cuts samples of one boot into consecutive windows, and passes each on until `each` returns false. A window starts
+/// with the last sample of the previous one.
 pub struct WindowCutter<E> {
     length_ns: u64,
     samples: Vec<Snapshot>,
-    /// The time between the last two samples.
+    /// Time between the last two samples.
     step_ns: u64,
     /// Rows of families that the last sample lacks.
     carried: Snapshot,
@@ -125,16 +125,16 @@ pub struct WindowCutter<E> {
     goes_on: bool,
 }
 
-/// A step between samples that is this many times the previous one is a gap: nothing was recorded.
+/// A step between samples that exceeds the previous one by this factor is a gap: nothing was recorded.
 const GAP: u64 = 3;
 
 impl<E: FnMut(Window) -> bool> WindowCutter<E> {
-    /// Windows of this length, nanoseconds.
+    /// Creates a cutter for windows of this length, nanoseconds.
     pub fn new(length_ns: u64, each: E) -> Self {
         Self { length_ns, samples: Vec::new(), step_ns: u64::MAX, carried: Snapshot::default(), each, goes_on: true }
     }
 
-    /// Takes the next sample, which is ignored unless it is later than the last.
+    /// Takes the next sample; ignores it unless it is later than the last.
     pub fn add(&mut self, mut sample: Snapshot) {
         if let Some(last) = self.samples.last() {
             let Some(step @ 1..) = sample.boot_ns.checked_sub(last.boot_ns) else { return };
@@ -156,12 +156,12 @@ impl<E: FnMut(Window) -> bool> WindowCutter<E> {
         }
     }
 
-    /// Passes on the window, and starts the next with its last sample.
+    /// Passes on the window, and starts the next one with its last sample.
     fn cut(&mut self) {
         let samples = std::mem::take(&mut self.samples);
         if let (Some(last), true) = (samples.last(), samples.len() > 1) {
             let mut next = last.clone();
-            // Already in this window.
+            // Its events are already in this window.
             next.clear_events();
             next.carry_over(self.carried.clone());
             self.goes_on = self.goes_on && (self.each)(Window::new(samples));
@@ -169,7 +169,7 @@ impl<E: FnMut(Window) -> bool> WindowCutter<E> {
         }
     }
 
-    /// Passes on the rest: the next sample is of another boot.
+    /// Passes on the rest: the next sample belongs to another boot.
     fn end_boot(&mut self) {
         self.cut();
         self.samples.clear();

@@ -1,4 +1,4 @@
-//! A value as Parquet has it.
+//! A value in a Parquet column.
 
 use whyslow_model::catalogue::MetricKind;
 use whyslow_model::histogram::Histogram;
@@ -14,7 +14,7 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// Whether both are written alike: unlike `==`, this tells 0.0 from -0.0.
+    /// Returns whether both are stored alike: unlike `==`, this distinguishes 0.0 from -0.0.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Level(a), Self::Level(b)) => a.to_bits() == b.to_bits(),
@@ -22,7 +22,7 @@ impl Cell {
         }
     }
 
-    /// The cell as part of a key, if it can be one.
+    /// Returns the cell as part of a key, if it can be one.
     pub(crate) fn key_part(&self) -> Option<KeyPart> {
         match self {
             Self::Number(number) => Some(KeyPart::Number(*number as u64)),
@@ -31,8 +31,8 @@ impl Cell {
         }
     }
 
-    /// The cell as a metric of this kind; `None` if it is absent or of another kind. A histogram's buckets are in a file of
-    /// their own.
+    /// Returns the cell as a metric of this kind; `None` if it is absent or of another kind. A histogram's buckets are
+    /// in a file of their own.
     pub(crate) fn metric(&self, kind: MetricKind) -> Option<Value> {
         match (kind, self) {
             (MetricKind::Counter, Self::Number(number)) => Some(Value::Counter((*number as u64).into())),

@@ -15,22 +15,22 @@ use whyslow_model::histogram::{Histogram, span};
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Counter, Value};
 
-/// The most bytes of tails that are closed together. Each hour's file is written anew for all of them at once: after many restarts
-/// there are as many tails.
+/// Maximum size of tails that are closed together. Each hour's file is rewritten once for all of them: after many
+/// restarts there are as many tails.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What a tail had.
+/// Content of a closed tail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClosedTail {
     pub(crate) samples: usize,
-    /// How many more were damaged beyond repair.
+    /// Number of samples that were damaged beyond repair.
     pub(crate) lost: usize,
-    /// The last sample was incomplete.
+    /// True if the last sample was incomplete.
     pub(crate) is_cut: bool,
 }
 
-/// Adds tails to their hours' files, then deletes them. An interrupted attempt can be repeated: nothing is written twice. What cannot be
-/// closed, because a file cannot be read or written, is left as it is.
+/// Adds tails to their hours' files, then deletes them. An interrupted attempt can be repeated: nothing is written
+/// twice. A tail that cannot be closed, because a file cannot be read or written, stays as it is.
 pub(crate) fn close(folder: &Folder, tails: &[PathBuf]) -> Vec<Result<ClosedTail, StoreError>> {
     let mut closed: Vec<Option<Result<ClosedTail, StoreError>>> = tails.iter().map(|_| None).collect();
     let mut group: Vec<OpenTail> = Vec::new();
@@ -89,9 +89,9 @@ fn write(folder: &Folder, mut group: Vec<OpenTail>) -> Result<(), StoreError> {
     drafts.put_in_place()
 }
 
-/// A tail that was read to be closed.
+/// A tail that was read in order to close it.
 struct OpenTail {
-    /// Its place among those that are to be closed.
+    /// Its position among the tails to be closed.
     number: usize,
     segment: Segment,
     tables: Vec<Table>,
@@ -99,7 +99,7 @@ struct OpenTail {
 }
 
 impl OpenTail {
-    /// Returns `None` if there is nothing in it.
+    /// Reads a tail. Returns `None` if it has no content.
     fn read(number: usize, path: &Path) -> Result<Option<Self>, StoreError> {
         let Some(reader) = TailReader::open(path)? else { return Ok(None) };
         let TailHeader { boot, tables } = reader.header().clone();
@@ -120,7 +120,7 @@ impl OpenTail {
         ClosedTail { samples: times.len(), lost: *lost, is_cut: *is_cut }
     }
 
-    /// Whether it can be written together with these.
+    /// Returns whether it can be written together with these.
     fn fits(&self, group: &[Self]) -> bool {
         let Some(first) = group.first() else { return true };
         let bytes: usize = group.iter().chain([self]).map(|tail| tail.samples.bytes()).sum();
@@ -159,7 +159,7 @@ impl TableWriter<'_> {
         Ok(())
     }
 
-    /// Writes what `put` makes of each tail's rows, unless the file has them already.
+    /// Writes the rows that `put` creates from each tail, unless the file has them already.
     fn write_as(
         &mut self,
         layout: &TableLayout,
@@ -175,7 +175,7 @@ impl TableWriter<'_> {
     }
 }
 
-/// The rows of a histogram's buckets: one at the start, and one wherever a bucket's count changed.
+/// Rows of a histogram's buckets: one at the start, and one wherever a bucket's count changed.
 #[derive(Default)]
 struct BucketRows {
     key: Vec<KeyPart>,

@@ -1,5 +1,5 @@
-//! The footers of files that are read, parsed once: each describes every column of every segment of an hour, and a recording is read in
-//! pieces, each of which opens them anew.
+//! Cache of parsed file footers. Each footer describes every column of every segment of an hour, and reading a
+//! recording in pieces opens the files again for each piece.
 
 use super::hour::Footer;
 use crate::error::StoreError;
@@ -10,11 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most parts that are described by all footers that are kept, about forty megabytes. An hour has about ten thousand; with many
-/// restarts it has ten times as many.
+/// Maximum number of parts described by all cached footers, about forty megabytes. An hour has about ten thousand
+/// parts; with many restarts ten times as many.
 const MOST_PARTS: usize = 200_000;
 
-/// What tells one version of a file from another: a new version has a new inode.
+/// Identity of one version of a file: a new version has a new inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileVersion {
     device: u64,
@@ -35,7 +35,7 @@ impl FileVersion {
     }
 }
 
-/// Footers by file, the least recently used of which are dropped.
+/// Footers by file; the least recently used are dropped.
 #[derive(Default)]
 pub(crate) struct FooterCache(Mutex<Footers>);
 
@@ -43,7 +43,7 @@ pub(crate) struct FooterCache(Mutex<Footers>);
 struct Footers {
     by_path: HashMap<PathBuf, KnownFooter>,
     parts: usize,
-    /// Counts uses.
+    /// Counter of uses.
     now: u64,
 }
 
@@ -54,10 +54,10 @@ struct KnownFooter {
 }
 
 impl FooterCache {
-    /// The footer of a version of a file, parsed unless it is known.
+    /// Returns the footer of a version of a file, parsing it unless it is cached.
     ///
     /// # Errors
-    /// It cannot be parsed.
+    /// Fails if it cannot be parsed.
     pub(super) fn get(
         &self,
         path: &Path,
@@ -96,7 +96,7 @@ impl Footers {
         }
     }
 
-    /// Drops the half that was not used for the longest time.
+    /// Drops the half that was unused for the longest time.
     fn drop_old(&mut self) {
         let mut uses: Vec<u64> = self.by_path.values().map(|known| known.used).collect();
         uses.sort_unstable();

@@ -26,24 +26,24 @@ use whyslow_model::catalogue::families;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
-/// Files up to this size are copied in one read; copying column by column takes five system calls for each column.
+/// Size up to which files are copied in one read; copying column by column takes five system calls for each column.
 const SMALL: u64 = 1 << 20;
 
-/// The place of the times among the columns of a file.
+/// Position of the times among the columns of a file.
 const TIME_COLUMN: usize = 0;
 
 /// A segment, as listed in each file that has rows of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
-    /// When its first sample was taken, nanoseconds since 1970. Identifies the segment.
+    /// Time of its first sample, nanoseconds since 1970. Identifies the segment.
     pub(crate) start: i64,
-    /// When its last sample was taken.
+    /// Time of its last sample.
     pub(crate) end: i64,
-    /// The boot it belongs to.
+    /// Boot ID.
     pub(crate) boot: String,
     /// Time since boot at its first sample, nanoseconds: the wall clock may have been set.
     pub(crate) clock: u64,
-    /// How many row groups it has in this file; they follow those of the segments listed before it.
+    /// Number of its row groups in this file; they follow those of the segments listed before it.
     pub(crate) row_groups: usize,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct HourFile {
     footer: Arc<Footer>,
 }
 
-/// What stands at the end of a file.
+/// Footer of a file.
 pub(super) struct Footer {
     metadata: ParquetMetaData,
     segments: Vec<Segment>,
@@ -63,7 +63,7 @@ impl HourFile {
     /// Opens a file to write a new version of it; `None` if there is no such file.
     ///
     /// # Errors
-    /// The file cannot be read, or does not belong to a recording.
+    /// Fails if the file cannot be read, or does not belong to a recording.
     fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         let Some(file) = open(path)? else { return Ok(None) };
         let footer = Footer::read(path, &file, ParquetStatisticsPolicy::KeepAll)?;
@@ -77,21 +77,21 @@ impl HourFile {
     fn open_to_read(path: &Path, footers: &FooterCache) -> Result<Option<Self>, StoreError> {
         let Some(file) = open(path)? else { return Ok(None) };
         let version = FileVersion::of(&file).map_err(StoreError::io(path))?;
-        // What is not looked at would take most of the time and memory: a column of each segment has its own statistics.
+        // Statistics of other columns would take most of the time and memory: each column of each segment has its own.
         let parse = || Footer::read(path, &file, ParquetStatisticsPolicy::skip_except(&[TIME_COLUMN]));
         let footer = footers.get(path, version, parse)?;
         Ok(Some(Self { path: path.to_owned(), file: Arc::new(file), footer }))
     }
 
-    /// The segments that have rows in it.
+    /// Returns the segments that have rows in the file.
     pub(crate) fn segments(&self) -> &[Segment] {
         &self.footer.segments
     }
 
-    /// A row group.
+    /// Returns a row group.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Fails if it cannot be read.
     pub(super) fn row_group(&self, number: usize) -> ParquetResult<SerializedRowGroupReader<'_, File>> {
         let metadata = self.footer.metadata.row_group(number);
         let properties = Arc::new(ReaderProperties::builder().build());
@@ -103,7 +103,7 @@ impl HourFile {
         StoreError::parquet(&self.path)
     }
 
-    /// The row groups of a segment.
+    /// Returns the row groups of a segment.
     pub(super) fn row_groups(&self, segment: &Segment) -> std::ops::Range<usize> {
         let all = self.footer.metadata.num_row_groups();
         let before = self.segments().iter().take_while(|s| s.start != segment.start);
@@ -128,7 +128,7 @@ impl Footer {
         Ok(Self { metadata, segments })
     }
 
-    /// How many parts it describes, which its size in memory follows.
+    /// Returns the number of parts it describes, to which its size in memory is proportional.
     pub(super) fn parts(&self) -> usize {
         self.metadata.row_groups().iter().map(RowGroupMetaData::num_columns).sum::<usize>() + 1
     }
@@ -164,7 +164,7 @@ impl Drafts {
     /// Replaces all old versions, durably.
     ///
     /// # Errors
-    /// A file cannot be flushed or renamed. Each file is then either the old or the new version.
+    /// Fails if a file cannot be flushed or renamed. Each file is then either the old or the new version.
     pub(super) fn put_in_place(self) -> Result<(), StoreError> {
         for (file, draft) in self.files.iter().zip(&self.drafts) {
             file.sync_all().map_err(StoreError::io(&draft.temporary))?;
@@ -172,32 +172,32 @@ impl Drafts {
         for HourDraft { path, temporary } in &self.drafts {
             fs::rename(temporary, path).map_err(StoreError::io(path))?;
         }
-        // A new name survives a power cut only once its directory is flushed. The table's and the recording's directories may
-        // be new, too.
+        // A new name survives a power failure only once its directory is flushed. The table's and the recording's
+        // directories may be new, too.
         let folders = self.drafts.iter().flat_map(|draft| draft.path.ancestors().skip(1).take(3));
         folders.collect::<BTreeSet<&Path>>().into_iter().try_for_each(sync_folder)
     }
 }
 
-/// A file being written: everything it had before, and more segments.
+/// A file being written: its previous content, and more segments.
 pub(super) struct HourWriter {
     draft: HourDraft,
     writer: SerializedFileWriter<File>,
     segments: Vec<Segment>,
-    /// Those that files of the hour have already, because an earlier attempt was interrupted after this file.
+    /// Segments that files of the hour have already, because an earlier attempt was interrupted after this file.
     present: BTreeSet<i64>,
     rows: RowGroupBuffer,
 }
 
 impl HourWriter {
-    /// Starts to add segments to the hour's file in `folder`. `None` if its files have all of them already.
+    /// Starts to add segments to the hour's file in `folder`. Returns `None` if its files have all of them already.
     pub(super) fn begin<'s>(
         folder: &Path,
         hour: u8,
         layout: &TableLayout,
         segments: impl Iterator<Item = &'s Segment> + Clone,
     ) -> Result<Option<Self>, StoreError> {
-        // The table's folder, and the day's.
+        // The table's folder, then the day's.
         for folder in folder.parent().into_iter().chain([folder]) {
             create_subfolder(folder).map_err(StoreError::io(folder))?;
         }
@@ -220,7 +220,7 @@ impl HourWriter {
                     part += 1;
                 }
                 Ok(None) => break (path, None),
-                // Damaged, or not ours: left alone. Readers report it.
+                // Damaged, or not ours: left as it is. Readers report it.
                 Err(error) if error.is_damage() => part += 1,
                 Err(error) => return Err(error),
             }
@@ -237,7 +237,7 @@ impl HourWriter {
         Ok(Some(Self { draft, writer, segments, present, rows: RowGroupBuffer::new(layout) }))
     }
 
-    /// Adds a segment with what `put` pushes, unless the file has it already.
+    /// Adds a segment with the rows that `put` pushes, unless the file has it already.
     pub(super) fn add(
         &mut self,
         segment: &Segment,
@@ -263,7 +263,7 @@ impl HourWriter {
     }
 }
 
-/// Takes the rows of a segment.
+/// Receiver of a segment's rows.
 pub(super) struct SegmentRows<'w> {
     file: &'w mut HourWriter,
     row_groups: usize,
@@ -292,7 +292,7 @@ impl SegmentRows<'_> {
     }
 }
 
-/// Creates a draft. Replaces one that a killed recorder left behind, but no foreign file of that name.
+/// Creates a draft. Replaces one that a killed recorder left behind, but not a foreign file of that name.
 fn create_draft(path: &Path) -> Result<File, StoreError> {
     if is_draft(path) {
         fs::remove_file(path).map_err(StoreError::io(path))?;
@@ -300,7 +300,7 @@ fn create_draft(path: &Path) -> Result<File, StoreError> {
     create_file(path).map_err(StoreError::io(path))
 }
 
-/// An hour has further parts if the catalogue changed within it.
+/// Returns the name of a file. An hour has further parts if the catalogue changed within it.
 fn file_name(hour: u8, part: usize) -> String {
     if part == 0 { format!("{hour:02}.parquet") } else { format!("{hour:02}-{part}.parquet") }
 }
@@ -342,7 +342,7 @@ fn copy_row_groups<R: ChunkReader>(
     Ok(())
 }
 
-/// The files of a table's hour, those under former names of the table included.
+/// Returns the files of a table's hour, including those under former names of the table.
 pub(crate) fn hour_files<'c>(
     folder: &Folder,
     table: &str,
@@ -367,7 +367,7 @@ mod tests {
     use whyslow_model::catalogue::{Cpu, Family};
     use whyslow_model::snapshot::Snapshot;
 
-    /// Records two samples that begin at this second after 1970, and ends the recording.
+    /// Records two samples, the first at this second after 1970, and ends the recording.
     fn record(folder: &Path, second: u64) {
         let log = Arc::new(|_: &str| {});
         let recorder = Recorder::begin(folder, Duration::from_secs(1), Retention::default(), log).unwrap();

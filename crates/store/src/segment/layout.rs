@@ -1,4 +1,4 @@
-//! The columns of a Parquet file.
+//! Columns of a Parquet file.
 
 use crate::schema::Table;
 use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use whyslow_model::catalogue::MetricKind;
 use whyslow_model::key::KeyPartKind;
 
-/// The column with the time of a row's sample.
+/// Name of the column with the time of a row's sample.
 pub(crate) const AT: &str = "at";
-/// The columns of a histogram's buckets.
+/// Names of the columns of a histogram's buckets.
 pub(crate) const AT_LEAST: &str = "at_least";
 pub(crate) const COUNT: &str = "count";
 
@@ -28,7 +28,7 @@ pub(crate) enum Holds {
 pub(crate) struct LayoutColumn {
     pub(crate) name: String,
     pub(crate) holds: Holds,
-    /// Every row has a value.
+    /// True if every row has a value.
     pub(crate) required: bool,
 }
 
@@ -53,7 +53,7 @@ impl TableLayout {
         Self { name: table.name.clone(), columns }
     }
 
-    /// The columns of a histogram's buckets.
+    /// Returns the layout of a histogram's buckets.
     pub(crate) fn buckets(table: &Table, metric: &str) -> Self {
         let mut columns = Self::keys(table);
         columns.extend([AT_LEAST, COUNT].map(|name| LayoutColumn {
@@ -64,7 +64,7 @@ impl TableLayout {
         Self { name: buckets_name(&table.name, metric), columns }
     }
 
-    /// The columns that all files of a table start with.
+    /// Returns the columns that all files of a table start with.
     fn keys(table: &Table) -> Vec<LayoutColumn> {
         let at = LayoutColumn { name: AT.to_owned(), holds: Holds::Time, required: true };
         let keys = table.keys.iter().map(|key| LayoutColumn {
@@ -84,7 +84,7 @@ impl TableLayout {
     }
 }
 
-/// The name of the table with a histogram's buckets.
+/// Returns the name of the table with a histogram's buckets.
 pub(crate) fn buckets_name(table: &str, metric: &str) -> String {
     format!("{table}_{metric}")
 }

@@ -1,4 +1,4 @@
-//! Pages with checksums: the crate verifies a page's CRC when it reads, but writes none.
+//! Writes pages with checksums: the crate verifies a page's CRC when it reads, but writes none.
 
 use parquet::basic::{Encoding, PageType};
 use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
@@ -28,7 +28,7 @@ impl PageWriter for ChecksummedPages<'_> {
     }
 }
 
-/// `PageHeader` of parquet.thrift, in Thrift's compact protocol.
+/// Encodes the `PageHeader` of parquet.thrift in Thrift's compact protocol.
 fn header(page: &CompressedPage) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(32);
     let crc = crc32fast::hash(page.data());
@@ -55,19 +55,19 @@ fn header(page: &CompressedPage) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Thrift's numbers for the types of fields.
+/// Thrift's numbers for field types.
 const STOP: u8 = 0;
 const I32: u8 = 5;
 const STRUCT: u8 = 12;
 
-/// A struct that skips so many field ids, with its fields numbered from 1.
+/// Appends a struct that skips `skip` field ids, with its fields numbered from 1.
 fn put_struct(out: &mut Vec<u8>, skip: u8, fields: &[i32]) {
     out.push(skip << 4 | STRUCT);
     fields.iter().for_each(|field| put_i32(out, *field));
     out.push(STOP);
 }
 
-/// The field whose id follows the previous one's, as a zigzag varint.
+/// Appends the field whose id follows the previous one's, as a zigzag varint.
 fn put_i32(out: &mut Vec<u8>, number: i32) {
     out.push(1 << 4 | I32);
     crate::bytes::put_number(out, u64::from((number << 1 ^ number >> 31) as u32));

@@ -1,4 +1,4 @@
-//! Rows of a closed segment.
+//! Reads rows of a closed segment.
 
 use super::cell::Cell;
 use super::hour::{HourFile, Segment};
@@ -13,7 +13,7 @@ use parquet::file::statistics::Statistics;
 use std::ops::RangeInclusive;
 use whyslow_model::value::Name;
 
-/// Which rows and columns to read.
+/// The rows and columns to read.
 pub(crate) struct Selection<'a> {
     /// Columns by name; those that a file lacks are absent.
     pub(crate) columns: &'a [&'a str],
@@ -59,17 +59,17 @@ fn read(file: &HourFile, segment: &Segment, selection: &Selection, mut each: imp
     Ok(())
 }
 
-/// Rows to skip, and then rows to read.
+/// A number of rows to skip, followed by a number of rows to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RowRange {
     skip: usize,
     take: usize,
 }
 
-/// The most rows in memory at once, with all their columns.
+/// Maximum number of rows in memory at once, with all their columns.
 const MOST_ROWS: usize = 1024;
 
-/// The rows whose times are in the span.
+/// Returns the rows whose times are in the span.
 fn row_ranges(times: &[i64], span: &RangeInclusive<i64>) -> Vec<RowRange> {
     let mut ranges = vec![RowRange::default()];
     for at in times {
@@ -94,7 +94,7 @@ fn batches(ranges: &[RowRange]) -> impl Iterator<Item = &[RowRange]> {
     })
 }
 
-/// Whether a row group's times may overlap the span: true without statistics.
+/// Returns whether a row group's times may overlap the span; true without statistics.
 fn may_hold(group: &RowGroupMetaData, span: &RangeInclusive<i64>) -> bool {
     let times = group.columns().iter().find(|c| c.column_path().string() == AT).and_then(|c| c.statistics());
     let Some(Statistics::Int64(times)) = times else { return true };
@@ -105,7 +105,7 @@ fn find(group: &dyn RowGroupReader, name: &str) -> Option<usize> {
     group.metadata().columns().iter().position(|c| c.column_path().string() == name)
 }
 
-/// A whole column of numbers that are never absent.
+/// Reads a whole column of numbers that are never absent.
 fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
     let missing = || ParquetError::General(format!("no column '{name}'"));
     match group.get_column_reader(find(group, name).ok_or_else(missing)?)? {
@@ -117,7 +117,7 @@ fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
 }
 
 enum ColumnCursor {
-    /// The file lacks this column.
+    /// The column is missing in the file.
     Missing,
     Numbers(ColumnReaderImpl<Int64Type>),
     Levels(ColumnReaderImpl<DoubleType>),
@@ -180,7 +180,7 @@ fn cells<D: DataType>(
     })
 }
 
-/// The values of a column, and for each row whether it has one (Parquet's definition levels); `None` for a required column.
+/// Values of a column, and whether each row has one (Parquet's definition levels); `None` for a required column.
 type ColumnValues<T> = (Vec<T>, Option<Vec<i16>>);
 
 fn values<D: DataType>(reader: &mut ColumnReaderImpl<D>, ranges: &[RowRange]) -> Result<ColumnValues<D::T>> {

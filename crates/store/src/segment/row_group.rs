@@ -1,7 +1,7 @@
-//! Rows on their way into a row group, column by column; and a Parquet file of row groups for export.
+//! Buffers rows for a row group, column by column; also writes Parquet files for export.
 //!
-//! Values are held as runs, because most of them stay the same from one second to the next: memory follows what changes, not
-//! the number of rows.
+//! Values are held as runs, because most of them stay the same from one second to the next: memory use depends on the
+//! changes, not on the number of rows.
 
 use super::cell::Cell;
 use super::layout::{AT, Holds, TableLayout};
@@ -25,20 +25,20 @@ use whyslow_model::key::KeyPart;
 use whyslow_model::row::AnyRow;
 use whyslow_model::value::Value;
 
-/// The most rows in a row group; a reader holds two megabytes for each column it reads. Smaller groups cost more: a file's
-/// footer has half a kilobyte for each column of each group.
+/// Maximum number of rows in a row group; a reader holds two megabytes for each column it reads. Smaller groups cost
+/// more: a file's footer has half a kilobyte for each column of each group.
 const MOST_ROWS: usize = 1 << 18;
-/// The most runs in all columns together, some four megabytes.
+/// Maximum number of runs in all columns together, some four megabytes.
 const MOST_RUNS: usize = 1 << 17;
-/// Values that are handed to the encoder at once.
+/// Number of values passed to the encoder at once.
 const BATCH: usize = 4096;
-/// Higher levels take twice the time for 3 %.
+/// Compression level. Higher levels take twice the time for 3 %.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Rows that will be written as one row group.
 pub(super) struct RowGroupBuffer {
     at: Vec<i64>,
-    /// All columns but `at`.
+    /// All columns except `at`.
     columns: Vec<Vec<ValueRun>>,
 }
 
@@ -53,7 +53,7 @@ impl RowGroupBuffer {
         Self { at: Vec::new(), columns: layout.columns.iter().skip(1).map(|_| Vec::new()).collect() }
     }
 
-    /// Adds a row at each of these times, all with the same key and values. Returns how many there was room for.
+    /// Adds a row at each of these times, all with the same key and values. Returns the number of rows that fit.
     pub(super) fn push(&mut self, at: &[i64], key: &[KeyPart], values: &[Value]) -> usize {
         let at = &at[..at.len().min(MOST_ROWS - self.at.len())];
         self.at.extend_from_slice(at);
@@ -130,7 +130,7 @@ fn write_runs<T: DataType>(
     runs: &[ValueRun],
     value: impl Fn(&Cell) -> Option<T::T>,
 ) -> Result<ColumnCloseResult> {
-    // For each row whether it has a value: Parquet's definition levels.
+    // Whether each row has a value: Parquet's definition levels.
     let (mut values, mut levels) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     for run in runs {
         let value = value(&run.value);
@@ -153,7 +153,7 @@ fn write_runs<T: DataType>(
     writer.close()
 }
 
-/// How the columns of a layout are written.
+/// Returns the properties with which the columns of a layout are written.
 pub(super) fn properties(layout: &TableLayout) -> Result<WriterProperties> {
     let at = ColumnPath::from(AT);
     let mut properties = WriterProperties::builder()
@@ -186,7 +186,7 @@ impl ParquetExport {
     /// Starts to write into an empty file; errors refer to it as `path`.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn begin(file: File, path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
         let layout = TableLayout::of(&Table::of(family));
         let writer = layout
@@ -199,7 +199,7 @@ impl ParquetExport {
     /// Adds a row.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn push(&mut self, row: &AnyRow) -> Result<(), StoreError> {
         self.rows.push(&[row.at], &row.key, &row.values);
         if self.rows.is_full() { self.flush() } else { Ok(()) }
@@ -208,7 +208,7 @@ impl ParquetExport {
     /// Completes the file; without this call it is not valid Parquet.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> Result<(), StoreError> {
         if !self.rows.is_empty() {
             self.flush()?;

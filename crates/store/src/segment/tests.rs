@@ -1,4 +1,4 @@
-//! What is written as Parquet is read back by the crate's own reader.
+//! The Parquet crate's own reader reads back what was written.
 
 use super::layout::{Holds, LayoutColumn, TableLayout};
 use super::row_group::{RowGroupBuffer, properties};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Counter, State, Value};
 
-/// A run of equal rows: how many, and their key, number and text.
+/// A run of equal rows: number of rows, then their key, number and text.
 type RowRun = (usize, u64, Option<u64>, Option<u8>);
 
 fn layout() -> TableLayout {
@@ -61,7 +61,7 @@ fn assert_reads_back(runs: &[RowRun]) {
     assert_eq!(read::<Int64Type>(&file, 0, rows.len()), times);
     let keys = rows.iter().map(|row| Some(row.1 as i64)).collect::<Vec<_>>();
     assert_eq!(read::<Int64Type>(&file, 1, rows.len()), keys);
-    // All ones stand for absent.
+    // All ones mean absent.
     let numbers = rows.iter().map(|row| row.2.filter(|n| *n != u64::MAX).map(|n| n as i64)).collect::<Vec<_>>();
     assert_eq!(read::<Int64Type>(&file, 2, rows.len()), numbers);
     let texts = read::<ByteArrayType>(&file, 3, rows.len());

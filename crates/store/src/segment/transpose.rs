@@ -1,6 +1,6 @@
-//! Transposes a tail: from samples, each with all entities, to entities, each over time, as Parquet files have them.
+//! Transposes a tail: from samples, each with all entities, to entities, each over time, as in Parquet files.
 //!
-//! Changes are kept as the tail encodes them, so that this takes no more memory than the tail, decompressed.
+//! Changes are kept as encoded in the tail, so that this takes no more memory than the decompressed tail.
 
 use crate::bytes::{Cursor, Damaged, put_number};
 use crate::frame::{DecodedFrame, Edit, EncodedChange, TableEdits, Texts, absent_row};
@@ -11,22 +11,22 @@ use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
 pub(crate) struct TailByEntity {
-    /// When each sample was taken.
+    /// Time of each sample.
     pub(crate) times: Vec<i64>,
     /// Time since boot at each sample.
     pub(crate) clocks: Vec<u64>,
-    /// One for each table in the tail's header.
+    /// History of each table in the tail's header.
     pub(crate) tables: Vec<TableHistory>,
     pub(crate) texts: Texts,
     /// Samples damaged beyond repair.
     pub(crate) lost: usize,
-    /// The last sample is incomplete, and left out.
+    /// True if the last sample is incomplete, and left out.
     pub(crate) is_cut: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct TableHistory {
-    /// The samples in which the table was read. A reading is numbered by its position here.
+    /// Samples in which the table was read. A reading is numbered by its position here.
     read_at: Vec<usize>,
     entities: Vec<EntityHistory>,
     /// The entities in the newest reading, in the tail's order.
@@ -35,18 +35,19 @@ pub(crate) struct TableHistory {
 
 struct EntityHistory {
     key: Vec<KeyPart>,
-    /// For each event: readings since the last event, what happened, and what changed. The first event has the whole row.
+    /// Events, each with the number of readings since the last event, its kind, and its changes. The first event has
+    /// the whole row.
     log: Vec<u8>,
-    /// The reading of the last event.
+    /// Reading of the last event.
     last: usize,
 }
 
-/// An entity's events: it disappeared for good, or changed.
+/// Kinds of an entity's events: it disappeared for good, or changed.
 const GONE: u8 = 0;
 const CHANGED: u8 = 1;
 
 impl TailByEntity {
-    /// Reads a tail. Frames that are damaged are left out, and those after them up to the next state.
+    /// Reads a tail. Leaves out damaged frames, and those after them up to the next state.
     pub(crate) fn read(mut tail: TailReader) -> Self {
         let tables = tail.header().tables.clone();
         let mut all = Self::new(&tables);
@@ -67,7 +68,7 @@ impl TailByEntity {
         Self { lost: tail.lost(), is_cut: tail.is_cut(), ..all }
     }
 
-    /// The samples of consecutive frames, the first of which is complete, up to the first invalid one.
+    /// Reads the samples of consecutive frames, the first of which is complete, up to the first invalid one.
     pub(crate) fn of_frames<B: AsRef<[u8]>>(tables: &[Table], frames: impl Iterator<Item = B>) -> Self {
         let mut all = Self::new(tables);
         let mut before = (0, 0);
@@ -90,7 +91,7 @@ impl TailByEntity {
         }
     }
 
-    /// Adds the next frame, all of it or nothing, and returns its times. `before` are those of the previous one.
+    /// Adds the next frame, entirely or not at all, and returns its times. `before` has those of the previous one.
     fn add(&mut self, frame: &[u8], before: (i64, u64), tables: &[Table]) -> Result<(i64, u64), Damaged> {
         let frame = DecodedFrame::parse(frame, before, tables, &mut self.texts)?;
         let is_once = frame.tables.is_sorted_by(|a, b| a.table < b.table);
@@ -104,7 +105,7 @@ impl TailByEntity {
         Ok((frame.wall_ns, frame.boot_ns))
     }
 
-    /// Replaces what the next frame is relative to, and returns the times of the sample before it.
+    /// Replaces the state that the next frame is relative to, and returns the times of the sample before it.
     fn restore(&mut self, state: &[u8], tables: &[Table]) -> Result<(i64, u64), Damaged> {
         let mut texts = Texts::default();
         let state = DecodedFrame::parse(state, (0, 0), tables, &mut texts)?;
@@ -112,19 +113,19 @@ impl TailByEntity {
         if !state.tables.iter().all(|edits| edits.edits.iter().all(is_insert)) {
             return Err(Damaged);
         }
-        // The rows that were read already refer to texts that come first in it.
+        // The texts of rows that were read already come first in it.
         self.texts = texts;
         self.tables.iter_mut().for_each(TableHistory::forget);
         state.tables.iter().try_for_each(|edits| self.tables[edits.table].apply(edits))?;
         Ok((state.wall_ns, state.boot_ns))
     }
 
-    /// A third of the memory would be spare capacity.
+    /// Frees spare capacity, which would be a third of the memory.
     fn shrink(&mut self) {
         self.tables.iter_mut().flat_map(|table| &mut table.entities).for_each(|entity| entity.log.shrink_to_fit());
     }
 
-    /// About how much memory it takes.
+    /// Returns the approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let entity = |entity: &EntityHistory| size_of::<EntityHistory>() + entity.log.len();
         self.tables.iter().flat_map(|table| &table.entities).map(entity).sum()
@@ -138,7 +139,7 @@ impl TableHistory {
         Ok(())
     }
 
-    /// Whether edits cover the newest rows.
+    /// Returns whether edits cover the newest rows.
     fn fits(&self, edits: &TableEdits) -> bool {
         let rows = |edit: &Edit| match edit {
             Edit::Keep(count) | Edit::Drop(count) => *count,
@@ -148,7 +149,7 @@ impl TableHistory {
         edits.edits.iter().try_fold(0_usize, |sum, edit| sum.checked_add(rows(edit))) == Some(self.current.len())
     }
 
-    /// Has all rows end with the newest reading.
+    /// Ends all rows with the newest reading.
     fn forget(&mut self) {
         let reading = self.read_at.len();
         for entity in std::mem::take(&mut self.current) {
@@ -156,7 +157,7 @@ impl TableHistory {
         }
     }
 
-    /// Notes what is different in the next reading.
+    /// Records the differences in the next reading.
     fn apply(&mut self, edits: &TableEdits) -> Result<(), Damaged> {
         let reading = self.read_at.len();
         let mut old = std::mem::take(&mut self.current).into_iter();
@@ -185,18 +186,18 @@ impl TableHistory {
         if old.len() == 0 { Ok(()) } else { Err(Damaged) }
     }
 
-    /// Whether the table was never read.
+    /// Returns whether the table was never read.
     pub(super) fn is_empty(&self) -> bool {
         self.read_at.is_empty()
     }
 
-    /// Whether it had a row when it was read.
+    /// Returns whether any reading of the table had a row.
     pub(crate) fn has_rows(&self) -> bool {
         !self.entities.is_empty()
     }
 
-    /// Passes on all rows, sorted by entity and time: the times of consecutive equal rows, their key and their values. `times` has
-    /// one entry for each sample.
+    /// Passes on all rows, sorted by entity and time: the times of consecutive equal rows, their key and their values.
+    /// `times` has one entry for each sample.
     pub(crate) fn each_row<T: Copy, E>(
         &self,
         table: &Table,
@@ -232,7 +233,7 @@ impl EntityHistory {
         let mut row = absent_row(table);
         let (mut since, mut exists) = (0, false);
         let mut log = Cursor::new(&self.log);
-        // The log was parsed when it was written, so it ends cleanly.
+        // The log was validated when it was written, so it ends cleanly.
         while let Ok(step) = log.number() {
             let until = since + step as usize;
             if exists && since < until.min(readings) {

@@ -4,13 +4,13 @@ use super::parity::{GROUP, MAGIC, ParityBlock, block_at, block_length, repair_bi
 use super::{LARGEST_CHUNK, ZSTD_MAGIC};
 use std::collections::VecDeque;
 
-/// How a state begins. Read as the length of a chunk, it would be too large.
+/// Magic of a state. As the length of a chunk, it would be too large.
 pub(super) const STATE_MAGIC: &[u8; 8] = b"WSSTATE\n";
 
-/// What a tail consists of besides parity.
+/// A part of a tail other than parity.
 pub(super) enum Piece {
     Chunk(Vec<u8>),
-    /// A chunk that is lost.
+    /// A lost chunk.
     Lost,
     /// An intact state, compressed.
     State(Vec<u8>),
@@ -20,10 +20,10 @@ pub(super) enum Piece {
 #[derive(Default)]
 pub(super) struct Chunks {
     pub(super) pieces: VecDeque<Piece>,
-    /// How many of them are chunks, and how many of those are lost.
+    /// Number of pieces that are chunks, and number of lost chunks.
     count: usize,
     lost: usize,
-    /// What stands at the end is incomplete.
+    /// True if the data at the end is incomplete.
     pub(super) is_cut: bool,
 }
 
@@ -34,7 +34,8 @@ impl Chunks {
         self.pieces.push_back(chunk.map_or(Piece::Lost, Piece::Chunk));
     }
 
-    /// The lengths of the chunks of the newest group, if it has just become complete, of `passed` chunks before it.
+    /// Returns the lengths of the chunks of the newest group if it has just become complete, with `passed` chunks
+    /// before it.
     fn whole_group(&self, passed: usize) -> Option<Vec<usize>> {
         if self.lost > 0 || self.count <= passed || !self.count.is_multiple_of(GROUP) {
             return None;
@@ -47,18 +48,18 @@ impl Chunks {
 }
 
 enum Next {
-    /// An intact chunk, and where it ends.
+    /// An intact chunk, and its end.
     Chunk(Vec<u8>, usize),
-    /// A parity block, and where it ends.
+    /// A parity block, and its end.
     Parity(usize),
-    /// A state, and where it ends.
+    /// A state, and its end.
     State(Vec<u8>, usize),
     /// Nothing, or a truncated rest.
     End,
     Damaged,
 }
 
-/// The pieces of a tail, given without its magic. All but the oldest format have parity blocks.
+/// Reads the pieces of a tail, given without its magic. All but the oldest format have parity blocks.
 pub(super) fn read_chunks(bytes: &[u8], has_parity: bool) -> Chunks {
     let mut chunks = Chunks::default();
     let mut at = 0;
@@ -82,7 +83,7 @@ pub(super) fn read_chunks(bytes: &[u8], has_parity: bool) -> Chunks {
     }
 }
 
-/// The chunks of a damaged tail: those of groups with an intact parity block are restored.
+/// Reads the chunks of a damaged tail; restores those of groups with an intact parity block.
 fn restored(bytes: &[u8], has_parity: bool) -> Chunks {
     let mut chunks = Chunks::default();
     let mut at = 0;
@@ -90,7 +91,7 @@ fn restored(bytes: &[u8], has_parity: bool) -> Chunks {
         let Some(start) = block.group_start().filter(|start| *start >= at) else { continue };
         let group = block.chunks(bytes);
         if start > at {
-            // There is a state, or the parity block of what comes before is damaged.
+            // There is a state here, or the parity block of the preceding data is damaged.
             let is_new_stream =
                 group.first().is_some_and(|chunk| chunk.as_ref().is_some_and(|c| c.starts_with(ZSTD_MAGIC)));
             read_without_parity(&mut chunks, &bytes[at..start], has_parity, is_new_stream);
@@ -103,14 +104,14 @@ fn restored(bytes: &[u8], has_parity: bool) -> Chunks {
     chunks
 }
 
-/// Reads chunks that have no intact parity block: single flipped bits are repaired, everything else is lost. The stream may begin anew
-/// with what follows them.
+/// Reads chunks that have no intact parity block: repairs single flipped bits; everything else is lost. With
+/// `is_new_stream`, the data that follows them begins a new stream.
 fn read_without_parity(chunks: &mut Chunks, bytes: &[u8], has_parity: bool, is_new_stream: bool) {
     let mut at = 0;
     let mut passed = chunks.count;
     while at < bytes.len() {
         if let Some(group) = chunks.whole_group(passed).filter(|_| has_parity) {
-            // Skip the damaged parity block of an intact group, whose chunks tell its length.
+            // Skips the damaged parity block of an intact group, whose chunks determine its length.
             (at, passed) = (at + block_length(&group), chunks.count);
             continue;
         }
@@ -128,14 +129,14 @@ fn read_without_parity(chunks: &mut Chunks, bytes: &[u8], has_parity: bool, is_n
             Next::End | Next::Damaged => match repaired(bytes, at) {
                 Some((data, end)) => (Some(data), end),
                 None => match following(bytes, at) {
-                    // Only a state is lost: the stream begins anew behind it, between two groups.
+                    // Only a state is lost: a new stream begins after it, between two groups.
                     Some(following) if chunks.count.is_multiple_of(GROUP) && begins_stream(bytes, following) => {
                         at = following;
                         continue;
                     }
                     Some(following) => (None, following),
                     None if chunks.count.is_multiple_of(GROUP) && is_new_stream => return,
-                    // Nothing recognizable follows: it was truncated, or the damage reaches the end.
+                    // Nothing recognizable follows: the file was truncated, or the damage reaches the end.
                     None if bytes.len() - at > 8 && is_within(bytes, at) => (None, bytes.len()),
                     None => {
                         chunks.is_cut = true;
@@ -149,7 +150,7 @@ fn read_without_parity(chunks: &mut Chunks, bytes: &[u8], has_parity: bool, is_n
     }
 }
 
-/// Whether the stream begins anew with the chunk that starts here.
+/// Returns whether the chunk that starts here begins a new stream.
 fn begins_stream(bytes: &[u8], at: usize) -> bool {
     bytes.get(at + 8..).is_some_and(|data| data.starts_with(ZSTD_MAGIC))
 }
@@ -164,7 +165,7 @@ fn next(bytes: &[u8], at: usize) -> Next {
     if bytes[at..].starts_with(MAGIC) {
         return match ParityBlock::at(bytes, at) {
             Some(block) => Next::Parity(block.range.end),
-            // A truncated block has nothing after it; its group is intact.
+            // Nothing follows a truncated block; its group is intact.
             None if parity_blocks(&bytes[at..]).next().is_none() && following(bytes, at).is_none() => Next::End,
             None => Next::Damaged,
         };
@@ -187,13 +188,13 @@ fn next(bytes: &[u8], at: usize) -> Next {
     match data(bytes, at, length) {
         Some(data) if length > 0 && crc32fast::hash(data) == crc => Next::Chunk(data.to_vec(), at + 8 + length),
         Some(_) => Next::Damaged,
-        // It extends beyond the end: truncated, unless something recognizable follows.
+        // The chunk extends beyond the end: truncated, unless something recognizable follows.
         None if repaired(bytes, at).is_none() && following(bytes, at).is_none() => Next::End,
         None => Next::Damaged,
     }
 }
 
-/// Where a state ends whose data are damaged: with the chunk that follows it.
+/// Returns the end of a state with damaged data, if an intact chunk begins there.
 fn damaged_state(bytes: &[u8], at: usize) -> Option<usize> {
     let length = bytes.get(at + STATE_MAGIC.len()..)?.first_chunk::<4>()?;
     let end = (at + 16).checked_add(u32::from_le_bytes(*length) as usize)?;
@@ -201,7 +202,7 @@ fn damaged_state(bytes: &[u8], at: usize) -> Option<usize> {
     data(bytes, end, length).filter(|data| begins_stream(bytes, end) && crc32fast::hash(data) == crc).map(|_| end)
 }
 
-/// A state with a flipped bit before its data.
+/// Reads a state with a flipped bit before its data.
 fn state_with_flipped_head(bytes: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
     let start = bytes.get(at..at + 16)?;
     let differences: u32 = start.iter().zip(STATE_MAGIC).map(|(a, b)| (a ^ b).count_ones()).sum();
@@ -225,7 +226,7 @@ fn is_within(bytes: &[u8], at: usize) -> bool {
     head(bytes, at).is_some_and(|(length, _)| data(bytes, at, length).is_some())
 }
 
-/// A chunk with one bit flipped back, in its data, checksum or length.
+/// Returns a chunk after flipping back one bit in its data, checksum or length.
 fn repaired(bytes: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
     let (length, crc) = head(bytes, at)?;
     for bit in 0..32 {
@@ -238,7 +239,7 @@ fn repaired(bytes: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
     (length > 0 && repair_bit(&mut data, crc)).then(|| (data, at + 8 + length))
 }
 
-/// Where the next intact chunk or parity block starts after a damaged one.
+/// Returns the position of the next intact chunk or parity block after a damaged one.
 fn following(bytes: &[u8], at: usize) -> Option<usize> {
     let is_intact = |at: &usize| {
         let chunk = || {
@@ -252,7 +253,7 @@ fn following(bytes: &[u8], at: usize) -> Option<usize> {
     (at + 1..bytes.len()).find(is_intact)
 }
 
-/// The intact parity blocks.
+/// Returns the intact parity blocks.
 fn parity_blocks(bytes: &[u8]) -> impl Iterator<Item = ParityBlock<'_>> {
     let places = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| window == MAGIC);
     places.filter_map(|(at, _)| ParityBlock::at(bytes, at))

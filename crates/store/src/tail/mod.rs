@@ -1,4 +1,4 @@
-//! The running end of a recording: an append-only file that survives a kill and a power cut.
+//! The newest part of a recording: an append-only file that survives a kill and a power failure.
 //!
 //! ```text
 //! file  = "whyslow tail 3\n", (chunk, parity or state)...
@@ -6,11 +6,12 @@
 //! state = "WSSTATE\n", length (4 bytes), inverted CRC-32 of the data (4 bytes), data
 //! ```
 //!
-//! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk is the header, as JSON; each of
-//! the others is a frame. A truncated file is good up to its first incomplete chunk. After every 32 chunks there is a parity block
-//! that can restore damaged ones ([`parity`]). About once a minute, after a parity block, there is all that the next frame is relative
-//! to, compressed by itself, and the stream begins anew: readers go on there after damage that parity cannot undo, and skip it
-//! otherwise. Frames between the damage and that place are lost, and counted.
+//! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk is the header, as JSON;
+//! each of the others is a frame. A truncated file is valid up to its first incomplete chunk. Every 32 chunks are
+//! followed by a parity block that can restore damaged ones ([`parity`]). About once a minute, after a parity block,
+//! there is a state: everything that the next frame is relative to, compressed separately, after which the stream
+//! begins anew. Readers resume there after damage that parity cannot repair, and skip it otherwise. Frames between the
+//! damage and the state are lost, and counted.
 
 mod chunks;
 mod parity;
@@ -23,36 +24,36 @@ pub(crate) use write::TailWriter;
 use crate::schema::{Table, tables};
 use serde::{Deserialize, Serialize};
 
-/// The first bytes of a tail. The format's number changes only when an older version would misread it.
+/// Magic of a tail. The format's number changes only when an older version would misread it.
 const MAGIC: &[u8] = b"whyslow tail 3\n";
-/// The previous format, without states.
+/// Magic of the previous format, without states.
 const STATELESS_MAGIC: &[u8] = b"whyslow tail 2\n";
-/// The first format, without states or parity.
+/// Magic of the first format, without states or parity.
 const OLD_MAGIC: &[u8] = b"whyslow tail 1\n";
-/// How a tail of any format begins.
+/// Common prefix of the magic of all formats.
 pub(crate) const MAGIC_PREFIX: &[u8] = b"whyslow tail ";
-/// A chunk cannot be longer, so a larger length is damage.
+/// Maximum length of a chunk; a larger one is damage.
 const LARGEST_CHUNK: usize = 256 << 20;
 
-/// How a zstd frame begins (RFC 8878), and so a chunk with which the stream begins anew. Read as the header of a block, it would be one
-/// that is too large.
+/// Magic of a zstd frame (RFC 8878), and thus of a chunk that begins a new stream. As the header of a block, it would
+/// declare one that is too large.
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Whether a state can follow so many frames: only between groups, which the header is part of.
+/// Returns whether a state can follow so many frames: only between groups, which include the header.
 pub(crate) fn takes_state_after(frames: usize) -> bool {
     frames > 0 && (1 + frames).is_multiple_of(parity::GROUP)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TailHeader {
-    /// /proc/sys/kernel/random/boot_id: times since boot compare only within a boot.
+    /// /proc/sys/kernel/random/boot_id: times since boot are comparable only within a boot.
     pub(crate) boot: String,
-    /// Frames refer to them by index.
+    /// Tables, which frames refer to by index.
     pub(crate) tables: Vec<Table>,
 }
 
 impl TailHeader {
-    /// With the tables of this version's catalogue.
+    /// Creates a header with the tables of this version's catalogue.
     pub(crate) fn new(boot: &str) -> Self {
         Self { boot: boot.to_owned(), tables: tables() }
     }
@@ -64,13 +65,13 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Frames that compress like real ones: mostly repetitions.
+    /// Creates frames that compress like real ones: mostly repetitions.
     fn frames() -> Vec<Vec<u8>> {
         let frame = |n: u32| (0..300).map(|at: u32| if at % 7 == n % 7 { (at * n) as u8 } else { at as u8 }).collect();
         (0..100).map(frame).collect()
     }
 
-    /// Small, so that four thousand truncated files are read quickly.
+    /// Creates a small header, so that four thousand truncated files are read quickly.
     fn header() -> TailHeader {
         TailHeader { boot: "b00t".into(), tables: Vec::new() }
     }
@@ -89,7 +90,7 @@ mod tests {
 
     const STATE: &[u8] = b"all that the next frame is relative to";
 
-    /// A tail of 100 frames with a state after the sixty-third.
+    /// Writes a tail of 100 frames with a state after the sixty-third.
     fn written(dir: &Path) -> (std::path::PathBuf, Vec<u8>) {
         let path = dir.join("1.tail");
         let mut writer = TailWriter::create(&path, &header()).unwrap();
@@ -141,7 +142,7 @@ mod tests {
                     }
                 }
             }
-            // What follows the state is read whatever was lost before.
+            // The data after the state is read regardless of earlier losses.
             let (before, after) = there.split_at(resumed.unwrap_or(there.len()));
             assert!(frames().starts_with(before), "zeros at {at}");
             assert!(resumed.is_none() || frames()[63..].starts_with(after), "zeros at {at}");
@@ -167,7 +168,7 @@ mod tests {
         let (path, whole) = written(dir.path());
         let state = (0..whole.len()).find(|at| whole[*at..].starts_with(chunks::STATE_MAGIC)).unwrap();
         let mut damaged = whole.clone();
-        // From the tenth frame or so to just before the state: no parity survives.
+        // From about the tenth frame to just before the state: no parity survives.
         damaged[whole.len() / 8..state].fill(0);
         fs::write(&path, damaged).unwrap();
         let mut reader = TailReader::open(&path).unwrap().unwrap();
@@ -175,7 +176,7 @@ mod tests {
         assert!(there.ends_with(&frames()[63..]), "{} frames", there.len());
         assert!(there.len() > 37 && frames().starts_with(&there[..there.len() - 37]), "{} frames", there.len());
         assert!(reader.lost() > 0);
-        // Where it cannot be known how much is missing, nothing is made up.
+        // If the number of missing frames is unknown, no frames are invented.
         let mut damaged = whole.clone();
         damaged[state..state + 20].fill(0);
         fs::write(&path, damaged).unwrap();

@@ -1,21 +1,22 @@
 //! Parity blocks, which restore damaged chunks.
 //!
-//! All chunks of a tail are one compressed stream: without one of them, none that follows can be decompressed. Each group of chunks
-//! is therefore followed by their lengths and checksums, and the XOR of every eighth. Up to eight chunks in a row, a few sectors of
-//! a disk, can be restored, unless the parity block is damaged too. A single flipped bit is found by the checksum alone.
+//! All chunks of a tail are one compressed stream: without one of them, none of the following can be decompressed. Each
+//! group of chunks is therefore followed by their lengths and checksums, and the XOR of every eighth. Up to eight
+//! consecutive chunks, a few sectors of a disk, can be restored, unless the parity block is damaged too. A single
+//! flipped bit is found by the checksum alone.
 
 use std::ops::Range;
 
-/// How a parity block begins. Read as a chunk's length, it would be too large.
+/// Magic of a parity block. As a chunk's length, it would be too large.
 pub(super) const MAGIC: &[u8; 8] = b"WSPARITY";
 /// Chunks in a group.
 pub(super) const GROUP: usize = 32;
-/// Chunks this far apart share a parity.
+/// Number of lanes: chunks this far apart share a parity.
 const LANES: usize = 8;
 /// Bytes before the data: magic, length, checksum.
 const HEAD: usize = 16;
 
-/// The parity of the group being written.
+/// Parity of the group being written.
 #[derive(Default)]
 pub(super) struct GroupParity {
     chunks: Vec<(u32, u32)>,
@@ -28,7 +29,7 @@ impl GroupParity {
         self.chunks.push((data.len() as u32, crc));
     }
 
-    /// The group's parity block, once it has all its chunks.
+    /// Returns the group's parity block, once it has all its chunks.
     pub(super) fn take_block(&mut self) -> Option<Vec<u8>> {
         if self.chunks.len() < GROUP {
             return None;
@@ -45,19 +46,19 @@ impl GroupParity {
         Some(block_of(MAGIC, &data))
     }
 
-    /// Whether the group is complete, or there is none yet.
+    /// Returns whether the group is complete, or has not begun.
     pub(super) fn is_between_groups(&self) -> bool {
         self.chunks.is_empty() || self.chunks.len() >= GROUP
     }
 }
 
-/// The length of the parity block of a group whose chunks have these lengths.
+/// Returns the length of the parity block of a group whose chunks have these lengths.
 pub(super) fn block_length(chunks: &[usize]) -> usize {
     let lane = |lane| chunks.iter().skip(lane).step_by(LANES).max().copied().unwrap_or(0);
     HEAD + chunks.len() * 8 + (0..LANES).map(|number| 4 + lane(number)).sum::<usize>()
 }
 
-/// A block that is no chunk: magic, length, checksum and data.
+/// Creates a block other than a chunk: magic, length, checksum and data.
 pub(super) fn block_of(magic: &[u8; 8], data: &[u8]) -> Vec<u8> {
     let mut block = magic.to_vec();
     block.extend((data.len() as u32).to_le_bytes());
@@ -66,7 +67,7 @@ pub(super) fn block_of(magic: &[u8; 8], data: &[u8]) -> Vec<u8> {
     block
 }
 
-/// The data of such a block, and where it ends; `None` if there is none here, or it is damaged.
+/// Returns the data of such a block, and its end; `None` if no block starts here, or it is damaged.
 pub(super) fn block_at<'a>(bytes: &'a [u8], at: usize, magic: &[u8; 8]) -> Option<(&'a [u8], usize)> {
     let head = bytes.get(at..at.checked_add(HEAD)?)?.strip_prefix(magic)?;
     let end = (at + HEAD).checked_add(number(head)? as usize)?;
@@ -74,7 +75,7 @@ pub(super) fn block_at<'a>(bytes: &'a [u8], at: usize, magic: &[u8; 8]) -> Optio
     (checksum(data) == number(&head[4..])?).then_some((data, end))
 }
 
-/// Inverted, so that a block whose magic is damaged does not look like a chunk.
+/// Computes an inverted CRC-32, so that a block with a damaged magic does not look like a chunk.
 fn checksum(data: &[u8]) -> u32 {
     !crc32fast::hash(data)
 }
@@ -88,14 +89,14 @@ fn xor(into: &mut Vec<u8>, data: &[u8]) {
 
 /// A parity block that was read.
 pub(super) struct ParityBlock<'a> {
-    /// Its bytes in the file, head included.
+    /// Its bytes in the file, including the head.
     pub(super) range: Range<usize>,
     chunks: Vec<(usize, u32)>,
     lanes: Vec<&'a [u8]>,
 }
 
 impl<'a> ParityBlock<'a> {
-    /// The block that starts here; `None` if there is none, or it is damaged.
+    /// Reads the block that starts here; `None` if there is none, or it is damaged.
     pub(super) fn at(bytes: &'a [u8], at: usize) -> Option<Self> {
         let (data, end) = block_at(bytes, at, MAGIC)?;
         let (table, mut rest) = data.split_at_checked(GROUP * 8)?;
@@ -110,13 +111,13 @@ impl<'a> ParityBlock<'a> {
         Some(Self { range: at..end, chunks: chunks?, lanes })
     }
 
-    /// Where its group starts; `None` if that is before the start of the file.
+    /// Returns the start of its group; `None` if that is before the start of the file.
     pub(super) fn group_start(&self) -> Option<usize> {
         let bytes: usize = self.chunks.iter().map(|(length, _)| length + 8).sum();
         self.range.start.checked_sub(bytes)
     }
 
-    /// The data of its group's chunks; `None` for those that cannot be restored.
+    /// Returns the data of its group's chunks; `None` for those that cannot be restored.
     pub(super) fn chunks(&self, bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
         let mut at = self.group_start().unwrap_or(0);
         let read = |(length, crc): &(usize, u32)| {
@@ -146,12 +147,12 @@ fn number(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
 }
 
-/// Flips back the one bit that makes the data fit their checksum; false if there is no such bit. CRC-32 is linear, so the effect of
-/// a flipped bit depends only on its distance from the end.
+/// Flips back the single bit that makes the data match its checksum; returns false if there is no such bit. CRC-32 is
+/// linear, so the effect of a flipped bit depends only on its distance from the end.
 pub(super) fn repair_bit(data: &mut [u8], crc: u32) -> bool {
     let difference = crc32fast::hash(data) ^ crc;
     if difference.count_ones() == 1 {
-        // The checksum itself was damaged.
+        // Only the checksum itself was damaged.
         return true;
     }
     let table = crc_table();
@@ -166,7 +167,7 @@ pub(super) fn repair_bit(data: &mut [u8], crc: u32) -> bool {
     false
 }
 
-/// The effect of each byte on the checksum (CRC-32 of ISO 3309, reflected).
+/// Returns the effect of each byte on the checksum (CRC-32 of ISO 3309, reflected).
 fn crc_table() -> [u32; 256] {
     std::array::from_fn(|byte| {
         (0..8).fold(byte as u32, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })

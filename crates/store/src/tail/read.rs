@@ -8,11 +8,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use zstd::stream::write::Decoder;
 
-/// What follows the header of a tail.
+/// Part of a tail after its header.
 pub(crate) enum TailPart {
     /// The next sample.
     Frame(Vec<u8>),
-    /// After damage, what the next frame is relative to.
+    /// After damage, the state that the next frame is relative to.
     State(Vec<u8>),
 }
 
@@ -23,17 +23,17 @@ pub(crate) struct TailReader {
     decompressor: Option<Decompressor>,
     header: TailHeader,
     lost: usize,
-    /// What was read last is a state, whatever became of it.
+    /// True if the last piece was a state, even a damaged one.
     is_after_state: bool,
 }
 
 type Decompressor = Decoder<'static, BoundedBuffer>;
 
 impl TailReader {
-    /// Opens a tail. `None` if it was truncated within its header, so that there is nothing in it.
+    /// Opens a tail. Returns `None` if it was truncated within its header, so that it has no content.
     ///
     /// # Errors
-    /// The file cannot be read, is not a tail, is of a newer format, or its header is damaged beyond repair.
+    /// Fails if the file cannot be read, is not a tail, is of a newer format, or its header is damaged beyond repair.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         let mut file = File::open(path).map_err(StoreError::io(path))?;
         let mut magic = Vec::new();
@@ -63,13 +63,13 @@ impl TailReader {
         &self.header
     }
 
-    /// What comes next; `None` at the end. After damage, that is the next state.
+    /// Returns the next part; `None` at the end. After damage, that is the next state.
     pub(crate) fn next_part(&mut self) -> Option<TailPart> {
         loop {
             let piece = self.chunks.pieces.pop_front()?;
             let is_after_state = std::mem::replace(&mut self.is_after_state, matches!(piece, Piece::State(_)));
             match piece {
-                // Where the stream begins anew without a state, any number of frames is missing.
+                // If a stream begins without a state, an unknown number of frames is missing.
                 Piece::Chunk(chunk) if chunk.starts_with(ZSTD_MAGIC) && !is_after_state => self.reject(),
                 Piece::Chunk(chunk) if self.decompressor.is_some() => {
                     if let Some(frame) = self.decompressed(&chunk) {
@@ -105,17 +105,17 @@ impl TailReader {
         self.lost += 1;
     }
 
-    /// Has what follows a state that was invalid left out, too.
+    /// Skips the frames after an invalid state, too.
     pub(crate) fn reject_state(&mut self) {
         self.decompressor = None;
     }
 
-    /// Whether what stands at its end is incomplete: the recorder was killed, or the file truncated.
+    /// Returns whether the data at its end is incomplete: the recorder was killed, or the file truncated.
     pub(crate) fn is_cut(&self) -> bool {
         self.chunks.is_cut
     }
 
-    /// How many frames could not be read, as far as that can be determined. Known at the end.
+    /// Returns the number of frames that could not be read, as far as that can be determined. Final only at the end.
     pub(crate) fn lost(&self) -> usize {
         self.lost
     }
@@ -133,7 +133,7 @@ fn decompressor() -> io::Result<Decompressor> {
     Decoder::new(BoundedBuffer::default())
 }
 
-/// Limits what a chunk may decompress to, so that damage cannot exhaust memory.
+/// Limits the decompressed size of a chunk, so that damage cannot exhaust memory.
 #[derive(Default)]
 struct BoundedBuffer(Vec<u8>);
 

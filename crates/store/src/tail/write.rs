@@ -10,11 +10,12 @@ use std::path::Path;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::CParameter;
 
-/// The fastest: a tail lives for ten minutes, and level 3 makes it only a twentieth smaller.
+/// Fastest level: a tail lives for ten minutes, and level 3 makes it only a twentieth smaller.
 const ZSTD_LEVEL: i32 = 1;
-/// The window for repetitions, 2^18 bytes: a larger one gains nothing at this level.
+/// Window for repetitions, 2^18 bytes: a larger one gains nothing at this level.
 const WINDOW_LOG: u32 = 18;
-/// 2^14 entries, 64 KiB. Used once a second, the table is never in the CPU's cache: a larger one costs more than it gains.
+/// Size of the hash table: 2^14 entries, 64 KiB. Used once a second, it is never in the CPU's cache: a larger one costs
+/// more than it gains.
 const HASH_LOG: u32 = 14;
 
 pub(crate) struct TailWriter<W = File> {
@@ -36,12 +37,12 @@ impl TailWriter {
 }
 
 impl<W: Write> TailWriter<W> {
-    /// Begins a tail.
+    /// Starts a tail.
     pub(crate) fn new(sink: W, header: &TailHeader) -> io::Result<Self> {
         Self::of_format(MAGIC, sink, header)
     }
 
-    /// Begins a tail without states, which versions that know none can read.
+    /// Starts a tail without states, which versions that do not know states can read.
     pub(crate) fn without_states(sink: W, header: &TailHeader) -> io::Result<Self> {
         Self::of_format(STATELESS_MAGIC, sink, header)
     }
@@ -54,8 +55,8 @@ impl<W: Write> TailWriter<W> {
         Ok(tail)
     }
 
-    /// Appends one chunk, without waiting for the device. After an error the tail is good up to the previous chunk, and nothing
-    /// more can be appended.
+    /// Appends one chunk, without waiting for the device. After an error the tail is valid up to the previous chunk,
+    /// and nothing more can be appended.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         self.compressor.write_all(frame)?;
         self.compressor.flush()?;
@@ -73,8 +74,8 @@ impl<W: Write> TailWriter<W> {
         Ok(())
     }
 
-    /// Appends what the next frame is relative to, and begins the stream anew, if it is between groups. Errors are those of
-    /// [`append`](Self::append).
+    /// Appends the state that the next frame is relative to, and begins a new stream, but only between groups. Errors
+    /// are those of [`append`](Self::append).
     pub(crate) fn append_state(&mut self, state: &[u8]) -> io::Result<()> {
         if !self.parity.is_between_groups() {
             return Ok(());
