@@ -1,8 +1,8 @@
-//! Numbers with a unit behind them, in the unit a tunable is set in: `512MiB` for one of KiB is 524288.
+//! Parses numbers with a unit suffix into the unit of a tunable: `512MiB` for a tunable in KiB is 524288.
 
 use nix::unistd::{SysconfVar, sysconf};
 
-/// What one of each suffix is, in bytes. One letter is binary, as the kernel's own parsers have it (lib/cmdline.c).
+/// Bytes per unit of each suffix. One-letter suffixes are binary, as in the kernel's own parsers (lib/cmdline.c).
 const BYTES: &[(&str, i128)] = &[
     ("B", 1),
     ("K", 1 << 10),
@@ -19,7 +19,7 @@ const BYTES: &[(&str, i128)] = &[
     ("TB", 1_000_000_000_000),
 ];
 
-/// What one of each suffix is, in nanoseconds.
+/// Nanoseconds per unit of each suffix.
 const NANOSECONDS: &[(&str, i128)] = &[
     ("ns", 1),
     ("us", 1_000),
@@ -30,10 +30,10 @@ const NANOSECONDS: &[(&str, i128)] = &[
     ("h", 3_600_000_000_000),
 ];
 
-/// A whole number, with a suffix where `unit` is one of size or time.
+/// Parses a whole number, with an optional suffix if `unit` is a unit of size or time.
 ///
 /// # Errors
-/// What is wrong with it: no number, a suffix that does not fit, or one that leaves a remainder.
+/// Fails if the text is not a number, the suffix does not fit the unit, or the conversion leaves a remainder.
 pub(crate) fn parse(text: &str, unit: &str) -> Result<i128, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(text.len());
@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str, unit: &str) -> Result<i128, String> {
     Ok(base / size)
 }
 
-/// The suffixes that fit a unit, and what one of the unit is in theirs.
+/// Returns the suffixes that fit a unit, and the size of the unit in their base.
 fn table(unit: &str) -> Option<(&'static [(&'static str, i128)], i128)> {
     Some(match unit {
         "bytes" => (BYTES, 1),

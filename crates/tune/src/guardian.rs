@@ -1,5 +1,5 @@
-//! Rolls a transaction back that nobody confirms: a separate process, which lives on when the program that made the
-//! changes ends, however it ends, and when the connection it was called over drops.
+//! Rolls back a transaction that is not confirmed. The guard is a separate process, which continues when the program that made
+//! the changes ends, for whatever reason, and when its connection drops.
 
 use crate::Error;
 use crate::journal::Journal;
@@ -11,16 +11,16 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use whyslow_model::tune::Status;
 
-/// What the guard says once nothing can keep it from its task.
+/// Message of the guard once nothing can prevent it from doing its task.
 const READY: &str = "ready";
-/// Where systemd is the machine's init, this folder is there (sd_booted(3)).
+/// This folder exists if systemd is the machine's init (sd_booted(3)).
 const SYSTEMD: &str = "/run/systemd/system";
 
-/// Starts the guard of a transaction: `whyslow tune guard ID`. Where systemd runs it is a unit of its own, since what belongs
-/// to a login session may be killed with it.
+/// Starts the guard of a transaction: `whyslow tune guard ID`. Under systemd it is a unit of its own, because the processes of a
+/// login session may be killed with the session.
 ///
 /// # Errors
-/// It did not start.
+/// Fails if the guard did not start.
 pub fn start(id: u64) -> Result<(), String> {
     if is_own_unit_possible() && as_unit(id).is_ok() {
         return Ok(());
@@ -28,7 +28,7 @@ pub fn start(id: u64) -> Result<(), String> {
     as_process(id).map_err(|e| e.to_string())
 }
 
-/// A unit would be in the namespaces of init: of use only where these are ours.
+/// Whether a unit would be in our namespaces: a unit is in those of init.
 fn is_own_unit_possible() -> bool {
     let ours = |kind: &str| {
         std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()
@@ -63,9 +63,9 @@ fn words(id: u64) -> [String; 3] {
     ["tune".into(), "guard".into(), id.to_string()]
 }
 
-/// Leaves the session of the program that started it, so that neither a closed terminal nor Ctrl-C ends it, and says so.
+/// Leaves the session of the program that started it, so that neither a closed terminal nor Ctrl-C ends it, and reports that.
 fn detach() -> io::Result<()> {
-    // Fails if this process leads a process group, which then is its own already.
+    // Fails if this process leads a process group, which is then its own already.
     let _ = nix::unistd::setsid();
     // SAFETY: to ignore a signal needs no handler.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
@@ -74,14 +74,14 @@ fn detach() -> io::Result<()> {
     out.flush()
 }
 
-/// Stays until a transaction is confirmed or rolled back, and rolls it back where its time comes. It waits for the run that
-/// makes it: where that one dies, what it began, or was only trying out, is rolled back at once.
+/// Waits until a transaction is confirmed or rolled back, and rolls it back when its time is up. It waits for the run that makes
+/// the changes; if that run dies, changes that it began or only tried out are rolled back at once.
 ///
 /// # Errors
-/// As [`Session::open`].
+/// Fails like [`Session::open`].
 pub fn guard(machine: &Machine, store: &Store, id: u64) -> Result<(), Error> {
     const LOOK: Duration = Duration::from_secs(1);
-    // Who started it may have gone already.
+    // The parent may have exited already.
     let _ = detach();
     let journal = Journal::in_folder(store.folder());
     let who = store::who();
@@ -98,7 +98,7 @@ pub fn guard(machine: &Machine, store: &Store, id: u64) -> Result<(), Error> {
         }
         let left = Duration::from_nanos(deadline).saturating_sub(machine::boottime());
         if left.is_zero() {
-            // Opening rolls back what is due.
+            // Opening a session rolls back the transactions that are due.
             return Session::open(machine, store, &who, None).map(|_| ());
         }
         std::thread::sleep(left.min(LOOK));

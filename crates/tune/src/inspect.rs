@@ -1,4 +1,4 @@
-//! Looking at settings and at what was changed; nothing here changes anything.
+//! Shows settings and past changes; nothing here changes anything.
 
 use crate::Error;
 use crate::catalogue::{Catalogue, PERSIST};
@@ -12,7 +12,8 @@ use crate::target::Target;
 use crate::undo;
 use whyslow_model::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
 
-/// Every tunable of the catalogue whose name (here or on another Unix system), meaning or use holds a word, with what it is here.
+/// Lists every tunable of the catalogue whose name (here or on another Unix system), meaning or use contains a word, with its
+/// values here.
 pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
     let word = word.map(str::to_lowercase).unwrap_or_default();
     let entries = Catalogue::built_in().entries().iter();
@@ -30,14 +31,14 @@ pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
         .collect()
 }
 
-/// One tunable, with what it is here: of the thing that is named, else of each.
+/// Returns one tunable with its value here: for the named instance, or for each one.
 ///
 /// # Errors
-/// It is no tunable; or it is not in the catalogue, and this machine has no such setting.
+/// Fails if it is not a tunable, or if it is not in the catalogue and this machine has no such setting.
 pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Error> {
     let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Error::Usage)?;
     let here = system_setting::here(machine, &entry, target.instance.as_deref());
-    // Of a setting that is neither described nor here nothing is known.
+    // Nothing is known about a setting that is neither in the catalogue nor on this machine.
     if let [Here { unavailable: Some(why @ Unavailable::Unsupported(_)), .. }] = here.as_slice()
         && Catalogue::built_in().is_unknown(&target.name)
     {
@@ -46,22 +47,22 @@ pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Er
     Ok(TunableDocument { tunable: entry.tunable.clone(), here })
 }
 
-/// The value of a setting.
+/// Returns the value of a setting.
 ///
 /// # Errors
-/// Why it has none here.
+/// Returns the reason why it has no value here.
 pub fn get(machine: &Machine, target: &Target) -> Result<String, Error> {
     let read = SystemSetting::of(machine, target).and_then(|setting| setting.read());
     read.map_err(|why| Error::Unavailable { target: target.to_string(), why })
 }
 
-/// Whether what we set still holds, change by change.
+/// Checks whether the settings that we changed still have our values.
 pub fn check(machine: &Machine, history: &[HistoryEntry]) -> Vec<CheckLine> {
     let mut lines: Vec<CheckLine> = Vec::new();
     for entry in history {
         for at in entry.outstanding() {
             let line = check_line(machine, history, entry, at);
-            // What was set again later holds that value, if any.
+            // A setting that was changed again later should have the later value.
             lines.retain(|earlier| earlier.target != line.target);
             lines.push(line);
         }
@@ -91,33 +92,33 @@ fn check_line(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry,
     }
 }
 
-/// What would become of each outstanding change of some transactions if they were rolled back now, the latest first.
+/// Predicts the outcome of rolling back each outstanding change of several transactions now, the latest first.
 pub fn foresee(machine: &Machine, history: &[HistoryEntry], ids: &[u64]) -> Vec<Undoing> {
     let wanted =
         history.iter().rev().filter(|entry| ids.contains(&entry.transaction.id) && entry.status != Status::Open);
     wanted.flat_map(|entry| undo::foresee(machine, history, entry)).collect()
 }
 
-/// Every transaction in a journal, the oldest first; takes no lock.
+/// Reads every transaction in a journal, the oldest first; takes no lock.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// Fails if the journal cannot be read.
 pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.entries)
 }
 
-/// Lines of the journal that this version cannot read. They stay where they are.
+/// Returns lines of the journal that this version cannot read. They are preserved.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// Fails if the journal cannot be read.
 pub fn unread(store: &Store) -> Result<Vec<Unread>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.unread)
 }
 
-/// What waits to be rolled back that no run is at work on, the latest first, and what would become of it.
+/// Predicts the outcome for transactions that wait to be rolled back while no run is active, the latest first.
 ///
 /// # Errors
-/// The journal cannot be read.
+/// Fails if the journal cannot be read.
 pub fn unfinished(machine: &Machine, store: &Store) -> Result<Vec<Undoing>, Error> {
     if !lock::is_free(store.folder()) {
         return Ok(Vec::new());

@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use whyslow_model::tune::{Access, Scope, Unavailable};
 
-/// The things of a kind, by name. None for processes and groups: of these there are too many to be asked one by one.
+/// Lists the instances of a kind, by name. Empty for processes and groups, which are too many to query one by one.
 pub(crate) fn list(machine: &Machine, scope: Scope) -> Vec<String> {
     let root = machine.root();
     match scope {
         Scope::Disk => root.list("sys/block"),
-        // The folder holds a file beside the interfaces (bonding_masters).
+        // The folder contains a file in addition to the interfaces (bonding_masters).
         Scope::Interface => {
             let names = root.list("sys/class/net");
             names.into_iter().filter(|name| root.at(format!("sys/class/net/{name}/mtu")).exists()).collect()
@@ -26,7 +26,7 @@ pub(crate) fn list(machine: &Machine, scope: Scope) -> Vec<String> {
             numbers.into_iter().map(|number| number.to_string()).collect()
         }
         Scope::Mount => mounts::read(machine).into_iter().map(|mount| mount.point).collect(),
-        // Beside the file systems there is a folder that says what the driver can do.
+        // The folder contains a subfolder with the driver's features in addition to the file systems.
         Scope::Ext4 => root.list("sys/fs/ext4").into_iter().filter(|name| name != "features").collect(),
         Scope::PageSize => root.list("sys/kernel/mm/hugepages"),
         Scope::Machine | Scope::Netns | Scope::Cgroup | Scope::GroupDisk | Scope::Process | Scope::Line => Vec::new(),
@@ -37,7 +37,7 @@ fn is_cpu(name: &str) -> bool {
     name.strip_prefix("cpu").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// `THING/PART` for each part that lies in a folder of each thing.
+/// Lists `THING/PART` for each part in a folder of each thing.
 fn parts(machine: &Machine, folder: &str, within: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let root = machine.root();
     let of = |thing: String| {
@@ -47,7 +47,7 @@ fn parts(machine: &Machine, folder: &str, within: &str, wanted: impl Fn(&str) ->
     root.list(folder).into_iter().flat_map(of).collect()
 }
 
-/// Whether a thing of that name is there.
+/// Checks that an instance of that name exists.
 pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str) -> Result<(), Unavailable> {
     let absent = || Err(Unavailable::Absent(format!("no {} '{name}'", scope.word())));
     if matches!(scope, Scope::Interface | Scope::NetQueue) && !machine.sees_own_interfaces() {
@@ -74,7 +74,7 @@ pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str)
     if is_there { Ok(()) } else { absent() }
 }
 
-/// One part of a path that does not lead elsewhere.
+/// Whether a name is a single path component that does not lead elsewhere.
 fn is_one_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains('/') && !name.chars().any(char::is_control)
 }
@@ -83,7 +83,7 @@ fn is_number(name: &str) -> bool {
     !name.is_empty() && name.len() < 11 && name.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The folder of a thing.
+/// Returns the folder of an instance.
 fn path_of(scope: Scope, name: &str) -> String {
     let (first, second) = name.split_once('/').unwrap_or((name, ""));
     match scope {
@@ -100,7 +100,7 @@ fn path_of(scope: Scope, name: &str) -> String {
     }
 }
 
-/// The identity that distinguishes an instance from a later one of the same name; empty for the machine itself.
+/// Returns the identity that distinguishes an instance from a later one of the same name; empty for the machine itself.
 pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &str) -> String {
     let root = machine.root();
     let netns = || machine.netns();
@@ -129,19 +129,20 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
     }
 }
 
-/// The inode number of a kernfs folder, which is not reused (fs/kernfs/dir.c).
+/// Returns the inode number of a kernfs folder, which is not reused (fs/kernfs/dir.c).
 fn inode(folder: PathBuf) -> String {
     std::fs::metadata(folder).map_or(String::new(), |meta| meta.ino().to_string())
 }
 
-/// When a process started, in ticks since boot: field 22 of /proc/PID/stat (proc(5)). Its name may hold blanks and brackets.
+/// Returns the start time of a process, in ticks since boot: field 22 of /proc/PID/stat (proc(5)). Its name may contain spaces
+/// and parentheses.
 fn start_time(machine: &Machine, pid: &str) -> Option<String> {
     let stat = machine.root().maybe(&format!("proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(19).map(str::to_owned)
 }
 
-/// Whether a name matches a shell pattern (fnmatch(3)). Nothing matches if either holds a zero byte.
+/// Whether a name matches a shell pattern (fnmatch(3)). Nothing matches if either contains a zero byte.
 pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
     let (Ok(pattern), Ok(name)) = (CString::new(pattern), CString::new(name)) else { return false };
     // SAFETY: both strings end with a zero and outlive the call.

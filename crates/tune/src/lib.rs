@@ -1,7 +1,7 @@
-//! Settings of the kernel: what there is to set, what it is now, and changes that are made safely.
+//! Settings of the kernel: the available tunables, their current values, and safe changes.
 //!
-//! A change is written to the journal before it is made, read back after, and rolled back by `undo`, by a failure, by an
-//! expired confirmation, or by the next run after a crash. Only what still holds our value is rolled back.
+//! A change is written to the journal before it is made, read back after, and rolled back by `undo`, by a failure, by an expired
+//! confirmation, or by the next run after a crash. Only settings that still have our value are rolled back.
 
 mod amount;
 mod catalogue;
@@ -41,29 +41,29 @@ pub use target::Target;
 use std::fmt;
 use whyslow_model::tune::{Unavailable, Undoing};
 
-/// Why something was not done. Nothing is changed where one is returned, but for what it names.
+/// Reason why an operation failed. Nothing is changed then, except as the variant says.
 #[derive(Debug)]
 pub enum Error {
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     Usage(String),
     /// A setting cannot be read or written.
     Unavailable {
-        /// Which.
+        /// The setting.
         target: String,
-        /// Why.
+        /// The reason.
         why: Unavailable,
     },
-    /// Another run is at work.
+    /// Another run is active.
     Busy(String),
     /// The journal cannot be read or written.
     Journal(String),
-    /// A signal ended it: what it had changed is rolled back.
+    /// A signal ended the run: its changes were rolled back.
     Interrupted,
-    /// It was started and failed: what had been changed was rolled back, with these outcomes.
+    /// The run was started and failed: its changes were rolled back, with these outcomes.
     RolledBack {
-        /// What went wrong.
+        /// The failure.
         why: String,
-        /// What became of each change.
+        /// Outcome for each change.
         outcomes: Vec<Undoing>,
     },
 }

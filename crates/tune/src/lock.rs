@@ -1,5 +1,5 @@
-//! One run at a time changes settings: a lock on a file that names its holder, and that the kernel lets go of however the
-//! holder ends (flock(2)).
+//! Ensures that only one run at a time changes settings: a lock on a file that names its holder. The kernel releases it however
+//! the holder ends (flock(2)).
 
 use crate::Error;
 use crate::machine;
@@ -11,16 +11,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use whyslow_model::tune::ChangedBy;
 
-/// How often it is tried again.
+/// Interval between attempts.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Held until it is dropped.
+/// The lock, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
-/// What the file says of its holder.
+/// The holder, as recorded in the file.
 #[derive(Serialize, Deserialize)]
 struct Holder {
     since: String,
@@ -28,10 +28,10 @@ struct Holder {
 }
 
 impl Lock {
-    /// Takes the lock in a folder, waiting for another run for at most `wait`, or as long as it takes.
+    /// Takes the lock in a folder; waits for another run for at most `wait`, or without limit.
     ///
     /// # Errors
-    /// [`Error::Busy`] names the holder; any other says why the file cannot be opened or locked.
+    /// [`Error::Busy`] names the holder; other errors say why the file cannot be opened or locked.
     pub(crate) fn take(folder: &Path, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         let path = folder.join("lock");
         let failed = |e: io::Error| Error::Journal(format!("{}: {e}", path.display()));
@@ -47,15 +47,15 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(RETRY),
             }
         }
-        // The lock holds even if its holder cannot be written down.
+        // The lock is valid even if the holder cannot be recorded.
         let _ = name_holder(&mut file, who);
         Ok(Self { _file: file })
     }
 }
 
-/// Whether no run is at work in a folder.
+/// Whether no run is active in a folder.
 pub(crate) fn is_free(folder: &Path) -> bool {
-    // Without a lock file no run ever took place; a lock taken here is released when the file is closed.
+    // Without a lock file there was never a run; a lock taken here is released when the file is closed.
     File::open(folder.join("lock")).map_or(true, |file| file.try_lock_shared().is_ok())
 }
 

@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use whyslow_sense::Root;
 
-/// Creates the file system that was configured (include/uapi/linux/mount.h).
+/// Creates the configured file system (include/uapi/linux/mount.h).
 const FSCONFIG_CMD_CREATE: i32 = 6;
 
-/// Where settings are read and written.
+/// The machine whose settings are read and written.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: Root,
@@ -25,65 +25,66 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The running machine.
+    /// Returns the running machine.
     pub fn live() -> Self {
         Self::at(Root::live())
     }
 
-    /// The machine whose `/` is that of `root`.
+    /// Returns the machine whose `/` is that of `root`.
     pub fn at(root: Root) -> Self {
         let release = root.word("proc/sys/kernel/osrelease").and_then(|text| text.parse().ok());
         Self { root, release, sees_own_interfaces: Arc::default() }
     }
 
-    /// Where its files are.
+    /// Returns the root that its files are read from.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// The kernel's release; `None` where it is not known.
+    /// Returns the kernel's release; `None` if it is unknown.
     pub(crate) fn release(&self) -> Option<Release> {
         self.release
     }
 
-    /// The boot the machine runs since; empty where it is not known.
+    /// Returns the ID of the current boot; empty if it is unknown.
     pub(crate) fn boot(&self) -> String {
         self.root.word("proc/sys/kernel/random/boot_id").unwrap_or_default()
     }
 
-    /// The network namespace of this process, as /proc names it: `net:[4026531840]`.
+    /// Returns the network namespace of this process, as /proc names it: `net:[4026531840]`.
     pub(crate) fn netns(&self) -> String {
         self.root.link("proc/self/ns/net").unwrap_or_default()
     }
 
-    /// Whether /sys shows the interfaces of this process's network namespace: it shows those of whoever mounted it, and a
-    /// write there would change an interface of the same name somewhere else.
+    /// Whether /sys shows the interfaces of this process's network namespace: it shows those of the process that mounted it, and
+    /// a write there would change an interface of the same name somewhere else.
     pub(crate) fn sees_own_interfaces(&self) -> bool {
         *self.sees_own_interfaces.get_or_init(|| !self.root.is_live() || sysfs_is_ours())
     }
 
-    /// The fields of each line of a table under the root; none where it cannot be read.
+    /// Returns the fields of each line of a table under the root; empty if it cannot be read.
     pub(crate) fn table(&self, path: &str) -> Vec<Vec<String>> {
         let text = self.root.maybe(path).unwrap_or_default();
         text.lines().map(|line| squeeze(line).split(' ').map(str::to_owned).collect()).collect()
     }
 }
 
-/// A line of /proc/meminfo, in bytes.
+/// Returns a line of /proc/meminfo, in bytes.
 pub(crate) fn meminfo(root: &Root, name: &str) -> Option<u64> {
     let text = root.maybe("proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// Each network namespace has a sysfs of its own (fs/sysfs/mount.c): a fresh one, which is mounted nowhere, is that of ours.
+/// Whether /sys belongs to our network namespace. Each has a sysfs of its own (fs/sysfs/mount.c): a fresh one, which is mounted
+/// nowhere, belongs to ours.
 fn sysfs_is_ours() -> bool {
     let same_as_init = || fs::read_link("/proc/self/ns/net").ok() == fs::read_link("/proc/1/ns/net").ok();
     match own_sysfs().and_then(|own| fs::File::from(own).metadata()) {
         Ok(own) => fs::metadata("/sys").is_ok_and(|sys| sys.dev() == own.dev()),
-        // Who is not root writes nothing.
+        // Users other than root cannot write settings.
         Err(e) if e.raw_os_error() == Some(libc::EPERM) => true,
-        // A kernel before 5.2 cannot be asked so.
+        // A kernel before 5.2 does not support this query.
         Err(_) => same_as_init(),
     }
 }
@@ -102,7 +103,7 @@ fn own_sysfs() -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), libc::FSMOUNT_CLOEXEC, 0) })
 }
 
-/// The descriptor that a system call returned.
+/// Takes ownership of the descriptor that a system call returned.
 fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -111,18 +112,18 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
 }
 
-/// Now, in RFC 3339 with the local zone's offset.
+/// Returns the current time, in RFC 3339 with the local zone's offset.
 pub(crate) fn now() -> String {
     after(Duration::ZERO)
 }
 
-/// The time after `delay`, in RFC 3339.
+/// Returns the time after `delay`, in RFC 3339.
 pub(crate) fn after(delay: Duration) -> String {
     let at = Timestamp::now().checked_add(delay).unwrap_or(Timestamp::MAX);
     Zoned::new(at, jiff::tz::TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
-/// CLOCK_BOOTTIME: time since boot, suspended or not; it cannot be set.
+/// Returns CLOCK_BOOTTIME: time since boot, including suspend; it cannot be set.
 pub(crate) fn boottime() -> Duration {
     ClockId::CLOCK_BOOTTIME.now().map_or(Duration::ZERO, Duration::from)
 }
@@ -156,7 +157,7 @@ impl fmt::Display for Release {
 pub(crate) mod tests {
     use super::*;
 
-    /// A captured tree with these files.
+    /// Creates a captured tree with these files.
     pub(crate) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
         let folder = whyslow_testing::folder();
         files.iter().for_each(|(path, text)| write(&folder, path, text));
@@ -164,7 +165,7 @@ pub(crate) mod tests {
         (folder, machine)
     }
 
-    /// Writes a file of such a tree.
+    /// Writes a file of a captured tree.
     pub(crate) fn write(folder: &tempfile::TempDir, path: &str, text: &str) {
         let path = folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Mounted file systems (proc_pid_mountinfo(5)), and the cgroup hierarchies among them: one in version 2, one for each
-//! controller in version 1 (cgroups(7)).
+//! Mounted file systems (proc_pid_mountinfo(5)), and the cgroup hierarchies among them: one in version 2, one for each controller
+//! in version 1 (cgroups(7)).
 
 use crate::machine::Machine;
 use std::path::{Component, Path, PathBuf};
@@ -13,12 +13,12 @@ pub(crate) struct Mount {
     pub(crate) kind: String,
     /// Options of this mount: `noatime`, `nosuid`.
     pub(crate) options: Vec<String>,
-    /// Options of the file system, whichever way it is mounted: `commit=30`.
+    /// Options of the file system, shared by all its mounts: `commit=30`.
     pub(crate) super_options: Vec<String>,
 }
 
 impl Mount {
-    /// Distinguishes it from another mount on the same point.
+    /// Returns an identity that distinguishes it from another mount at the same point.
     pub(crate) fn identity(&self) -> String {
         format!("{} {}", self.id, self.device)
     }
@@ -33,18 +33,18 @@ impl Mount {
         self.super_options.iter().any(|o| o == option)
     }
 
-    /// What stands behind `NAME=` among the file system's options.
+    /// Returns the value after `NAME=` among the file system's options.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.super_options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// Every mount, in the order they were made.
+/// Reads every mount, in the order of creation.
 pub(crate) fn read(machine: &Machine) -> Vec<Mount> {
     machine.table("proc/self/mountinfo").iter().filter_map(|fields| parse(fields)).collect()
 }
 
-/// What is mounted at a point: the last, which hides what was mounted there before.
+/// Finds the mount at a point: the last one, which hides earlier mounts there.
 pub(crate) fn find(machine: &Machine, point: &str) -> Option<Mount> {
     read(machine).into_iter().rev().find(|mount| mount.point == point)
 }
@@ -62,7 +62,7 @@ fn parse(fields: &[String]) -> Option<Mount> {
     })
 }
 
-/// Blanks, tabs, newlines and backslashes stand there in octal (mangle in fs/proc_namespace.c).
+/// Decodes the octal escapes for spaces, tabs, newlines and backslashes (mangle in fs/proc_namespace.c).
 fn unescaped(text: &str) -> String {
     let mut out = text.to_owned();
     for (octal, plain) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
@@ -71,13 +71,13 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The controller's name that stands for version 2.
+/// Name that stands for version 2 in place of a controller.
 const UNIFIED: &str = "v2";
 
-/// The folder of a group, in the tree that has the tunable's file.
+/// Returns the folder of a group, in the tree that has the tunable's file.
 ///
 /// # Errors
-/// Unsupported where no such tree is mounted; absent where it has no such group.
+/// Unsupported if no such tree is mounted; absent if it has no such group.
 pub(crate) fn cgroup_folder(machine: &Machine, access: &Access, group: &str) -> Result<PathBuf, Unavailable> {
     let (Access::Cgroup(controller) | Access::CgroupDisk { tree: controller, .. }) = access else {
         return Err(Unavailable::Failed("not a tunable of a cgroup".into()));
@@ -99,7 +99,7 @@ fn described(controller: &str) -> String {
     if controller == UNIFIED { "version 2".to_owned() } else { format!("version 1 with the controller {controller}") }
 }
 
-/// Where the tree of a controller is mounted.
+/// Returns the mount point of a controller's tree.
 fn cgroup_tree(machine: &Machine, controller: &str) -> Option<String> {
     let mounts = read(machine);
     let mut trees = mounts.into_iter().filter(|mount| match controller {

@@ -1,5 +1,5 @@
-//! Whether the kernel has a value: by the lists in which it says so, and the modules that it would load for it. What it would refuse
-//! is refused before anything is changed.
+//! Checks that the kernel supports a value: by its own lists, and by the modules that it would load for it. A value that the
+//! kernel would refuse is refused before anything is changed.
 
 use crate::system_setting::SystemSetting;
 use crate::target::filled;
@@ -7,12 +7,12 @@ use crate::values::Values;
 use whyslow_model::cpu_list;
 use whyslow_sense::Root;
 
-/// What CPUs and NUMA nodes there can be (Documentation/ABI/stable/sysfs-devices-system-cpu, sysfs-devices-node).
+/// The CPUs and NUMA nodes that are possible (Documentation/ABI/stable/sysfs-devices-system-cpu, sysfs-devices-node).
 const CPUS: &str = "sys/devices/system/cpu/possible";
 const NODES: &str = "sys/devices/system/node/possible";
 
 impl SystemSetting {
-    /// A value by the name that the kernel shows it under.
+    /// Returns a value under the name that the kernel shows.
     pub(crate) fn offered(&self, value: String) -> Result<String, String> {
         let value = self.spelled(&value)?;
         let tunable = &self.entry.tunable;
@@ -28,14 +28,14 @@ impl SystemSetting {
         if let Some(own) = alias.filter(|own| listed.contains(own) || self.is_loadable(own)) {
             return Ok(own.clone());
         }
-        // Where a word before which a sign stands is switched on or off, the list is of switches.
+        // If a sign precedes the value, the list is one of switches.
         if self.is_loadable(&value) || value.starts_with(['+', '-']) {
             return Ok(value);
         }
         Err(format!("this kernel has no {value}; it has {}", listed.join(", ")))
     }
 
-    /// The values that the kernel lists; empty where it lists none.
+    /// Returns the values that the kernel lists; empty if it lists none.
     pub(crate) fn kernel_lists(&self) -> Vec<String> {
         let listed_in = self.entry.tunable.listed_in.as_ref().and_then(|file| {
             let path = filled(file, self.target.instance.as_deref().unwrap_or_default());
@@ -56,7 +56,7 @@ impl SystemSetting {
         module.is_some_and(|module| may_be_loaded(self.root(), &module.replace("{}", value)))
     }
 
-    /// No CPU or node that there cannot be.
+    /// Rejects CPUs or nodes that are not possible.
     fn check_cpus(&self, value: &str) -> Result<(), String> {
         let is_nodes = self.target.name.ends_with("cpuset.mems");
         let asked = match self.entry.values {
@@ -74,10 +74,10 @@ impl SystemSetting {
     }
 }
 
-/// Whether the kernel could load a module, by its name or an alias. Where the list of modules is not here, as in a container, nobody
-/// knows.
+/// Whether the kernel could load a module, by its name or an alias. Returns true if the list of modules is missing, as in a
+/// container, because it is unknown then.
 fn may_be_loaded(root: &Root, name: &str) -> bool {
-    // Without this file the kernel takes no modules.
+    // This file is missing if the kernel does not support modules.
     if !root.at("proc/modules").exists() {
         return false;
     }

@@ -1,12 +1,12 @@
-//! The control groups of this process, and of those that it was started from: the shell, the server of a remote login, init.
+//! The control groups of this process and its ancestors: the shell, the remote login server, init.
 
 use crate::machine::Machine;
 use whyslow_model::tune::Access;
 
-/// Longer than any line of parents.
+/// Maximum number of ancestors.
 const MOST_PARENTS: usize = 64;
 
-/// Whether a control group holds this process or one that it was started from.
+/// Whether a control group contains this process or one of its ancestors.
 pub(crate) fn is_in_group(machine: &Machine, access: &Access, group: &str) -> bool {
     let (Access::Cgroup(tree) | Access::CgroupDisk { tree, .. }) = access else { return false };
     let root = machine.root();
@@ -22,7 +22,7 @@ pub(crate) fn is_in_group(machine: &Machine, access: &Access, group: &str) -> bo
     false
 }
 
-/// The group in a tree, by a line of proc_pid_cgroup(5).
+/// Returns the group in a tree, from a line of proc_pid_cgroup(5).
 fn group_in<'l>(line: &'l str, tree: &str) -> Option<&'l str> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -35,7 +35,7 @@ fn holds(group: &str, path: &str) -> bool {
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || group.trim_matches('/').is_empty())
 }
 
-/// The parent's PID, which follows the command and the state (proc_pid_stat(5)).
+/// Returns the parent's PID, which follows the command and the state (proc_pid_stat(5)).
 fn parent(stat: &str) -> Option<String> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1).map(str::to_owned)
 }

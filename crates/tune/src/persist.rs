@@ -1,4 +1,4 @@
-//! What keeps a change over a reboot: the lines it takes, and who sets the same differently after them.
+//! Makes changes survive a reboot: the lines that do so, and files that override them later.
 
 use crate::catalogue::{Catalogue, PERSIST, SYSCTL, line_of, sysctl_of, value_of};
 use crate::machine::Machine;
@@ -9,7 +9,7 @@ use crate::values::squeeze;
 use std::collections::BTreeMap;
 use whyslow_model::tune::{HistoryEntry, Unavailable};
 
-/// The plan that keeps what a transaction changed over a reboot.
+/// Returns the plan that makes a transaction's changes survive a reboot.
 pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {
     let id = entry.transaction.id;
     let mut plan = Plan::of(machine, &format!("make change {id} survive a reboot"), &[]);
@@ -40,11 +40,11 @@ fn request(machine: &Machine, target: &str, value: &str) -> Result<ChangeRequest
     })
 }
 
-/// Who sets a sysctl to something else after our file was read: files go by name, whichever folder they are in, and
-/// procps' `sysctl --system` reads /etc/sysctl.conf last (sysctl.d(5), sysctl(8)).
+/// Returns a warning if a file that is read after ours sets a sysctl to another value: files are read in the order of their
+/// names, whichever folder they are in, and procps' `sysctl --system` reads /etc/sysctl.conf last (sysctl.d(5), sysctl(8)).
 fn set_later(machine: &Machine, key: &str, value: &str) -> Option<String> {
     let folders = ["usr/lib/sysctl.d", "usr/local/lib/sysctl.d", "run/sysctl.d", "etc/sysctl.d"];
-    // A file of the same name hides that of an earlier folder.
+    // A file hides one of the same name in an earlier folder.
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for folder in folders {
         let names = machine.root().list(folder).into_iter().filter(|name| name.ends_with(".conf"));
@@ -59,7 +59,7 @@ fn set_later(machine: &Machine, key: &str, value: &str) -> Option<String> {
     later.chain(["etc/sysctl.conf".to_owned()]).filter_map(other).next_back()
 }
 
-/// The last value that a file of sysctl.d gives a key.
+/// Returns the last value that a file of sysctl.d gives a key.
 fn set_in(text: &str, key: &str) -> Option<String> {
     let set = |line: &str| {
         let (name, value) = line.trim().trim_start_matches('-').split_once('=')?;

@@ -1,27 +1,27 @@
-//! What is wanted: a setting by name, with a value, a bound or a choice.
+//! Requested changes: a setting by name, with a value, a bound or a choice.
 
 use crate::Error;
 use crate::target::Target;
 
-/// A setting that is wanted.
+/// A requested change of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRequest {
-    /// Of what.
+    /// The setting.
     pub target: Target,
-    /// Which value.
+    /// The requested value.
     pub wanted: RequestedValue,
-    /// The reason given for it; empty if there is none.
+    /// The reason given in the request; empty if there is none.
     pub reason: String,
 }
 
-/// Which value is wanted.
+/// A requested value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedValue {
-    /// This one.
+    /// This value.
     Exactly(String),
-    /// This number, unless it is higher already; of several numbers each by itself.
+    /// At least this number; several numbers are compared one by one.
     AtLeast(String),
-    /// This number, unless it is lower already; of several numbers each by itself.
+    /// At most this number; several numbers are compared one by one.
     AtMost(String),
     /// Several numbers, each with its own bound.
     Each(Vec<RequestedValue>),
@@ -29,10 +29,10 @@ pub enum RequestedValue {
     FirstOf(Vec<String>),
 }
 
-/// Reads `NAME[@THING]=VALUE`.
+/// Parses `NAME[@THING]=VALUE`.
 ///
 /// # Errors
-/// What is missing.
+/// Fails if a part is missing.
 pub fn parse_change(text: &str) -> Result<ChangeRequest, Error> {
     let (target, value) = text
         .split_once('=')
@@ -42,7 +42,7 @@ pub fn parse_change(text: &str) -> Result<ChangeRequest, Error> {
 }
 
 impl RequestedValue {
-    /// The numbers themselves, without what is said about them; none where it is a choice.
+    /// Returns the numbers without their bounds; `None` for a choice.
     pub(crate) fn value(&self) -> Option<String> {
         match self {
             Self::Exactly(value) | Self::AtLeast(value) | Self::AtMost(value) => Some(value.clone()),
@@ -51,7 +51,7 @@ impl RequestedValue {
         }
     }
 
-    /// As tuned.conf writes it: `>` and `<` before a bound.
+    /// Formats the value as in tuned.conf: `>` and `<` before a bound.
     pub(crate) fn in_profile(&self) -> Option<String> {
         match self {
             Self::Exactly(value) => Some(value.clone()),
@@ -64,7 +64,7 @@ impl RequestedValue {
         }
     }
 
-    /// The number to set, given the present one.
+    /// Returns the number to set, given the present one.
     pub(crate) fn of(&self, now: i128, value: i128) -> i128 {
         match self {
             Self::AtLeast(_) => now.max(value),
@@ -73,7 +73,7 @@ impl RequestedValue {
         }
     }
 
-    /// What is said about the number at a place among several.
+    /// Returns the bound for the number at a position.
     pub(crate) fn at(&self, place: usize) -> &Self {
         match self {
             Self::Each(words) => words.get(place).unwrap_or(self),
@@ -81,7 +81,7 @@ impl RequestedValue {
         }
     }
 
-    /// The request in the words it came in.
+    /// Formats the request as it was given.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Exactly(value) => value.clone(),

@@ -1,4 +1,4 @@
-//! A run that changes settings: it holds the lock, has brought back what an earlier run left unfinished, and writes to the
+//! A run that changes settings: it holds the lock, has rolled back the unfinished changes of earlier runs, and writes to the
 //! journal before it writes to the kernel.
 
 use crate::Error;
@@ -17,23 +17,23 @@ use whyslow_model::tune::{
     Undoing,
 };
 
-/// Starts the process that rolls a transaction back unless it is confirmed; it must live on when this program ends.
+/// Starts the process that rolls a transaction back unless it is confirmed; that process must outlive this program.
 pub type Guard<'a> = &'a dyn Fn(u64) -> Result<(), String>;
 
 /// The terms on which changes are made.
 #[derive(Default)]
 pub struct Terms<'a> {
-    /// rolled back unless it is confirmed within this time, by this guard.
+    /// The changes are rolled back unless confirmed within this time, by this guard.
     pub confirm: Option<(Duration, Guard<'a>)>,
-    /// Rolls back at once what was only tried out, where this program dies.
+    /// Rolls back trial changes at once if this program dies.
     pub guard: Option<Guard<'a>>,
-    /// The transaction that is kept over a reboot.
+    /// The transaction that these changes make persistent.
     pub persists: Option<u64>,
-    /// Raised where it shall end early: what was changed is then rolled back.
+    /// Raised to end early; the changes are then rolled back.
     pub stop: Option<&'a AtomicBool>,
 }
 
-/// A run that may change settings. One at a time has it.
+/// A run that may change settings. Only one exists at a time.
 pub struct Session {
     machine: Machine,
     journal: Journal,
@@ -44,11 +44,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the lock, waiting at most `wait` for another run, or as long as it takes, and rolls back what an earlier one left unfinished or
-    /// unconfirmed.
+    /// Takes the lock, waiting at most `wait` for another run, or without limit, and rolls back unfinished or unconfirmed changes
+    /// of earlier runs.
     ///
     /// # Errors
-    /// The journal cannot be read or written; another run is at work.
+    /// Fails if the journal cannot be read or written, or another run is active.
     pub fn open(machine: &Machine, store: &Store, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         store.prepare()?;
         let lock = Lock::take(store.folder(), who, wait)?;
@@ -60,12 +60,12 @@ impl Session {
         Ok(session)
     }
 
-    /// What was rolled back of earlier runs when this one began, and why.
+    /// Returns the changes of earlier runs that were rolled back when this one began, with the reasons.
     pub fn recovered(&self) -> &[(Reason, Undoing)] {
         &self.recovered
     }
 
-    /// Every transaction, the oldest first.
+    /// Returns every transaction, the oldest first.
     pub fn history(&self) -> &[HistoryEntry] {
         &self.ledger.entries
     }
@@ -73,7 +73,7 @@ impl Session {
     fn recover(&mut self) -> Result<(), Error> {
         let due: Vec<(u64, Reason)> =
             self.ledger.entries.iter().filter_map(|entry| due(entry, &self.machine)).collect();
-        // The latest first, as they would be undone: it may stand on an earlier one.
+        // The latest first, in the order of an undo: it may build on an earlier one.
         for (id, reason) in due.into_iter().rev() {
             let outcomes = self.roll_back(id, reason)?;
             self.recovered.extend(outcomes.into_iter().map(|outcome| (reason, outcome)));
@@ -84,18 +84,19 @@ impl Session {
     /// Makes the changes of a plan: all, or none.
     ///
     /// # Errors
-    /// Why nothing was changed; [`Error::RolledBack`] or [`Error::Interrupted`] where it was begun and rolled back.
+    /// Returns the reason why nothing was changed; [`Error::RolledBack`] or [`Error::Interrupted`] if changes were begun and
+    /// rolled back.
     pub fn apply(&mut self, plan: &Plan, terms: &Terms) -> Result<HistoryEntry, Error> {
         let id = self.try_out(plan, terms)?;
         self.keep(id)?;
         Ok(self.entry(id)?.clone())
     }
 
-    /// Makes the changes of a plan for as long as this run lasts: where it ends before they are kept, however it ends, they
-    /// are rolled back. The number of the transaction.
+    /// Makes the changes of a plan for the duration of this run: if it ends before they are kept, for whatever reason, they are
+    /// rolled back. Returns the ID of the transaction.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// Fails like [`apply`](Self::apply).
     pub fn try_out(&mut self, plan: &Plan, terms: &Terms) -> Result<u64, Error> {
         let items: Vec<&PlanItem> = plan.changes().collect();
         let transaction = self.transaction(plan, &items, terms);
@@ -106,10 +107,10 @@ impl Session {
         Ok(id)
     }
 
-    /// Keeps what was tried out.
+    /// Keeps trial changes.
     ///
     /// # Errors
-    /// The journal cannot be written: all was rolled back.
+    /// Fails if the journal cannot be written; the changes were rolled back then.
     pub fn keep(&mut self, id: u64) -> Result<(), Error> {
         let noted = self.note(Record::Done { id }, Sync::Now);
         noted.map_err(|e| self.gave_up(id, Reason::Failed, e.to_string()))
@@ -145,7 +146,7 @@ impl Session {
         guard(id).map_err(|why| (Reason::Failed, format!("nothing would roll the change back: {why}")))
     }
 
-    /// Writes each change, and notes what the kernel made of it; then looks whether all of them still hold.
+    /// Writes each change and records the value that the kernel then shows; finally checks that all of them still hold.
     fn make(&mut self, id: u64, items: &[&PlanItem], terms: &Terms) -> Result<(), (Reason, String)> {
         let failed = |why: String| (Reason::Failed, why);
         let numbered: Vec<(usize, &SystemSetting, &str)> = items
@@ -159,7 +160,7 @@ impl Session {
                 return Err((Reason::Interrupted, "interrupted".to_owned()));
             }
             let (now, written) = setting.attempt(value);
-            // Also what the kernel made of a value that it did not take as it is: only what is noted can be rolled back.
+            // Also records a value that the kernel adjusted: only recorded changes can be rolled back.
             if let Some(value) = now.filter(|now| written.is_ok() || !self.is_as_it_was(id, *change, now)) {
                 let held = Held { value, collateral: self.collateral(id, *change) };
                 self.note(Record::Wrote { id, change: *change, held }, Sync::Later)
@@ -173,7 +174,7 @@ impl Session {
         numbered.iter().try_for_each(|(change, setting, _)| self.still_holds(id, *change, setting).map_err(failed))
     }
 
-    /// Whether a setting is still what it was before the transaction, as far as the journal says.
+    /// Whether a setting still has its value from before the transaction, according to the journal.
     fn is_as_it_was(&self, id: u64, change: usize, now: &str) -> bool {
         let entry = self.ledger.find(id);
         entry.is_some_and(|entry| {
@@ -181,7 +182,7 @@ impl Session {
         })
     }
 
-    /// What now is the value of each tunable that changed along with a change.
+    /// Returns the current value of each tunable that changed along with a change.
     fn collateral(&self, id: u64, change: usize) -> Vec<String> {
         let change = self.ledger.find(id).and_then(|entry| entry.transaction.changes.get(change));
         let sides = change.map_or(&[][..], |change| &change.collateral);
@@ -190,7 +191,7 @@ impl Session {
         sides.iter().map(|side| now(side).unwrap_or_default()).collect()
     }
 
-    /// A later change of the same transaction may have undone an earlier one.
+    /// Checks that a later change of the same transaction has not overwritten this one.
     fn still_holds(&self, id: u64, change: usize, setting: &SystemSetting) -> Result<(), String> {
         let held = self.ledger.find(id).and_then(|entry| entry.held_value(change)).unwrap_or_default();
         match setting.read() {
@@ -200,10 +201,10 @@ impl Session {
         }
     }
 
-    /// Rolls back what is outstanding of a transaction. What keeps it over a reboot is rolled back with it.
+    /// Rolls back the outstanding changes of a transaction, and with them the lines that make it survive a reboot.
     ///
     /// # Errors
-    /// There is no such transaction.
+    /// Fails if there is no such transaction.
     pub fn undo(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
         self.entry(id)?;
         let persists =
@@ -211,7 +212,7 @@ impl Session {
         let kept: Vec<u64> = self.ledger.entries.iter().filter(persists).map(|entry| entry.transaction.id).collect();
         let mut outcomes = Vec::new();
         for id in kept.into_iter().rev().chain([id]) {
-            // What was rolled back once stays so, and for the reason it was.
+            // Changes that were rolled back already stay so, with their original reason.
             if !self.entry(id)?.outstanding().is_empty() {
                 outcomes.extend(self.roll_back(id, Reason::Asked)?);
             }
@@ -219,18 +220,18 @@ impl Session {
         Ok(outcomes)
     }
 
-    /// Rolls back what was only tried out.
+    /// Rolls back trial changes.
     ///
     /// # Errors
-    /// There is no such transaction.
+    /// Fails if there is no such transaction.
     pub fn roll_back_trial(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
         self.roll_back(id, Reason::Tried)
     }
 
-    /// Rolls back everything that is outstanding, the latest first.
+    /// Rolls back all outstanding changes, the latest first.
     ///
     /// # Errors
-    /// As [`undo`](Self::undo).
+    /// Fails like [`undo`](Self::undo).
     pub fn undo_all(&mut self) -> Result<Vec<Undoing>, Error> {
         let mut outcomes = Vec::new();
         for id in self.outstanding().into_iter().rev() {
@@ -239,16 +240,16 @@ impl Session {
         Ok(outcomes)
     }
 
-    /// Transactions of which something is to be rolled back, the oldest first.
+    /// Lists the transactions with changes that can be rolled back, the oldest first.
     pub fn outstanding(&self) -> Vec<u64> {
         let entries = self.ledger.entries.iter();
         entries.filter(|entry| !entry.outstanding().is_empty()).map(|entry| entry.transaction.id).collect()
     }
 
-    /// Confirms a transaction, or all that wait for it. The transactions that were confirmed.
+    /// Confirms a transaction, or all that await confirmation. Returns the confirmed transactions.
     ///
     /// # Errors
-    /// There is none to confirm; the journal cannot be written.
+    /// Fails if there is none to confirm, or the journal cannot be written.
     pub fn confirm(&mut self, id: Option<u64>) -> Result<Vec<u64>, Error> {
         let waiting = awaiting_confirmation(self.history(), id);
         if waiting.is_empty() {
@@ -263,8 +264,8 @@ impl Session {
         Ok(waiting)
     }
 
-    /// Rolls back first and notes afterwards: on a full disk the settings still come back, and the next run finds that they
-    /// have.
+    /// Rolls back first and records afterwards: on a full disk the settings are still restored, and the next run finds that they
+    /// are.
     fn roll_back(&mut self, id: u64, because: Reason) -> Result<Vec<Undoing>, Error> {
         let entry = self.entry(id)?.clone();
         let outcomes = undo::roll_back(&self.machine, &self.ledger.entries, &entry);
@@ -287,15 +288,15 @@ impl Session {
     }
 }
 
-/// The transactions that await confirmation: all of them, or the one asked about.
+/// Lists the transactions that await confirmation: all of them, or only the given one.
 pub fn awaiting_confirmation(history: &[HistoryEntry], id: Option<u64>) -> Vec<u64> {
     let awaits =
         |entry: &&HistoryEntry| entry.status == Status::Unconfirmed && id.is_none_or(|id| entry.transaction.id == id);
     history.iter().filter(awaits).map(|entry| entry.transaction.id).collect()
 }
 
-/// Whether a transaction is to be rolled back though nobody asks: begun by a program that died, or not confirmed in time. A
-/// reboot confirms nothing.
+/// Returns the transaction and the reason if it must be rolled back without a request: the program that began it died, or it was
+/// not confirmed in time. A reboot does not confirm it.
 pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
     let transaction = &entry.transaction;
     let is_late = |confirm: &Confirm| {
@@ -324,7 +325,7 @@ fn change(item: &PlanItem) -> Option<SettingChange> {
     })
 }
 
-/// Why a write failed, without saying that it failed.
+/// Returns the reason of a failed write, without saying that it failed.
 fn words(why: &Unavailable) -> String {
     match why {
         Unavailable::Failed(why) => why.clone(),
@@ -332,7 +333,7 @@ fn words(why: &Unavailable) -> String {
     }
 }
 
-/// Whether everything that was rolled back is as it was.
+/// Whether all rollbacks restored the original values.
 pub fn all_clean(outcomes: &[Undoing]) -> bool {
     outcomes.iter().all(|undoing| undoing.outcome.is_clean())
 }

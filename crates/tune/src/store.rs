@@ -1,4 +1,4 @@
-//! Where the journal is, and who writes in it.
+//! Location of the journal, and the user who writes to it.
 
 use crate::Error;
 use nix::unistd::{User, getuid};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use whyslow_model::mask;
 use whyslow_model::tune::ChangedBy;
 
-/// Where a folder other than the standard one is named.
+/// Environment variable that names a folder other than the standard one.
 pub const STATE: &str = "WHYSLOW_STATE";
 
-/// The mode of files beside the journal: command lines and values are for root alone.
+/// Mode of the files beside the journal: command lines and values are for root only.
 pub(crate) const PRIVATE: u32 = 0o600;
 
 /// The folder of the journal and its lock.
@@ -21,39 +21,40 @@ pub struct Store {
 }
 
 impl Store {
-    /// `/var/lib/whyslow/tune`, unless the environment variable `WHYSLOW_STATE` names another place than /var/lib/whyslow.
+    /// Returns `/var/lib/whyslow/tune`, or the folder `tune` in the directory that the environment variable `WHYSLOW_STATE`
+    /// names.
     pub fn standard() -> Self {
         let named = std::env::var_os(STATE).map(PathBuf::from).filter(|path| path.is_absolute());
         Self::at(&named.unwrap_or_else(|| "/var/lib/whyslow".into()).join("tune"))
     }
 
-    /// A folder of one's own.
+    /// Returns a store in a custom folder.
     pub fn at(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes the folder where it is not there yet.
+    /// Creates the folder if necessary.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         whyslow_trusted::create_folder(&self.folder, 0o755, 0o700).map_err(|e| self.refused(&e))?;
         self.tighten();
-        // Fails before anything is tried if the user may not change settings.
+        // Fails early if the user may not change settings.
         let is_writable = whyslow_trusted::open_or_create(&self.folder.join("lock"), PRIVATE);
         is_writable.map(|_| ()).map_err(|e| self.refused(&e))?;
         Ok(())
     }
 
-    /// Takes from others what an earlier version let them read: who called what, and with which words.
+    /// Removes other users' access to files of earlier versions, which contain users and command lines.
     fn tighten(&self) {
         let tightened = |path: &Path, most: u32| {
             let Ok(meta) = fs::symlink_metadata(path) else { return };
             let mode = meta.permissions().mode() & 0o7777;
             if !meta.is_symlink() && mode & !most != 0 {
-                // Where it is another's it stays as he wants it.
+                // A file of another owner keeps the mode that the owner chose.
                 let _ = fs::set_permissions(path, Permissions::from_mode(mode & most));
             }
         };
@@ -74,7 +75,7 @@ impl Store {
     }
 }
 
-/// Who this is, for the journal: behind sudo, who called it.
+/// Returns the user of this process for the journal; under sudo, the user who called it.
 pub fn who() -> ChangedBy {
     let uid = getuid();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -1,24 +1,24 @@
-//! What a change is of: a tunable, and the thing it is a setting of; and the files that names lead to.
+//! The target of a change: a tunable, and the instance that it belongs to; and the files of these names.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// `vm.swappiness`, `disk.read_ahead_kb@sda`.
+/// A tunable and its instance: `vm.swappiness`, `disk.read_ahead_kb@sda`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// The tunable, a sysctl, or a path under /sys or /proc/sys.
     pub name: String,
-    /// The thing; `None` where there is one of it.
+    /// The instance; `None` if there is only one.
     pub instance: Option<String>,
 }
 
 impl Target {
-    /// A tunable of a thing.
+    /// Returns a tunable of an instance.
     pub fn of(name: &str, instance: Option<&str>) -> Self {
         Self { name: name.to_owned(), instance: instance.map(str::to_owned) }
     }
 
-    /// Another tunable of the same thing.
+    /// Returns another tunable of the same instance.
     pub(crate) fn sibling(&self, name: &str) -> Self {
         Self::of(name, self.instance.as_deref())
     }
@@ -50,7 +50,7 @@ impl FromStr for Target {
     }
 }
 
-/// The file, from the root, that an absolute path or the name of a sysctl leads to.
+/// Returns the file, relative to the root, of an absolute path or the name of a sysctl.
 pub(crate) fn file_of(name: &str) -> Result<String, String> {
     let path = match name.strip_prefix('/') {
         Some(path) => path.to_owned(),
@@ -64,13 +64,14 @@ pub(crate) fn file_of(name: &str) -> Result<String, String> {
     Ok(path)
 }
 
-/// sysctl(8): the first separator decides which of `.` and `/` parts the name; the other then stands for itself.
+/// Converts a name as sysctl(8) does: the first separator decides which of `.` and `/` separates components; the other is literal
+/// then.
 pub(crate) fn sysctl_path(name: &str) -> String {
     let is_path = name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/');
     format!("proc/sys/{}", if is_path { name.to_owned() } else { swapped(name) })
 }
 
-/// Dots for slashes, and slashes for dots.
+/// Swaps dots and slashes.
 fn swapped(text: &str) -> String {
     let swapped = |c| match c {
         '.' => '/',
@@ -80,7 +81,7 @@ fn swapped(text: &str) -> String {
     text.chars().map(swapped).collect()
 }
 
-/// The name of a file that the catalogue does not have: of a sysctl, else its path.
+/// Returns the name of a file that the catalogue does not have: the name of the sysctl, or else its path.
 pub(crate) fn name_of(path: &str) -> String {
     match path.strip_prefix("proc/sys/") {
         Some(rest) => swapped(rest),
@@ -88,13 +89,14 @@ pub(crate) fn name_of(path: &str) -> String {
     }
 }
 
-/// The file that a template comes to for a thing: `{}` is its name, `{0}` and `{1}` the parts of a name with a slash.
+/// Fills a template with an instance: `{}` is its name, `{0}` and `{1}` the parts of a name with a slash.
 pub(crate) fn filled(template: &str, name: &str) -> String {
     let (first, second) = name.split_once('/').unwrap_or((name, ""));
     template.replace("{0}", first).replace("{1}", second).replace("{}", name)
 }
 
-/// What `{}`, or `{0}` and `{1}`, of a template stand for in a path: nothing, or the name of the thing.
+/// Matches a path against a template. Returns the instance that `{}`, or `{0}` and `{1}`, stand for, or `Some(None)` without
+/// placeholders.
 pub(crate) fn captured(template: &str, path: &str) -> Option<Option<String>> {
     let (mut parts, mut words) = (Vec::new(), path.split('/'));
     for part in template.split('/') {

@@ -7,9 +7,9 @@ use std::fs;
 use std::rc::Rc;
 use whyslow_model::tune::{ChangeOutcome, HistoryEntry, Scope, SettingChange, Status, Unavailable, Undoing};
 
-/// Rolls back what is outstanding of a transaction, and tells what became of each change.
+/// Rolls back the outstanding changes of a transaction, and returns the outcome of each.
 ///
-/// All values are read before any is written: to put one back may change another (a scheduler resets its queue).
+/// All values are read before any is written: restoring one may change another (a scheduler resets its queue).
 pub(crate) fn roll_back(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
     let outstanding = entry.outstanding();
     let decisions: Vec<(usize, Decision)> =
@@ -27,7 +27,7 @@ pub(crate) fn roll_back(machine: &Machine, history: &[HistoryEntry], entry: &His
     decisions.into_iter().map(|(at, decision)| undoing(entry, at, outcome(at, decision))).collect()
 }
 
-/// Whether a value is what a reboot has left of a change.
+/// Whether a value is the result of a reboot after a change.
 pub(crate) fn is_reset(
     machine: &Machine,
     history: &[HistoryEntry],
@@ -38,7 +38,7 @@ pub(crate) fn is_reset(
     OutstandingChange { machine, history, entry, at }.is_reset_to(now)
 }
 
-/// What would become of each change, were it rolled back: [`ChangeOutcome::Restored`] where the original would come back.
+/// Predicts the outcome of each change if it were rolled back: [`ChangeOutcome::Restored`] if the original would be restored.
 pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
     let foreseen = |at: usize| match (OutstandingChange { machine, history, entry, at }).decide() {
         Decision::Leave(outcome) => undoing(entry, at, outcome),
@@ -47,14 +47,14 @@ pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &Histo
     entry.outstanding().into_iter().map(foreseen).collect()
 }
 
-/// What to do about one change.
+/// Decision about one change.
 enum Decision {
     Restore(Rc<SystemSetting>),
     Leave(ChangeOutcome),
 }
 
 impl Decision {
-    /// The write that restores the original; none where the other half of a pair brings it back.
+    /// Returns the write that restores the original; `None` if the other half of a pair restores it.
     fn write(&self, at: usize, entry: &HistoryEntry) -> Option<Write> {
         let Self::Restore(setting) = self else { return None };
         let original = &entry.transaction.changes[at].original;
@@ -65,7 +65,7 @@ impl Decision {
     }
 }
 
-/// A change that was made, and what is known about it.
+/// A change that was made, with its context.
 struct OutstandingChange<'a> {
     machine: &'a Machine,
     history: &'a [HistoryEntry],
@@ -113,7 +113,7 @@ impl OutstandingChange<'_> {
         self.entry.transaction.boot != self.machine.boot()
     }
 
-    /// Whether this is what a reboot has left: what it was before this change, or before an earlier one of the same setting.
+    /// Whether a value is the result of a reboot: the value before this change, or before an earlier one of the same setting.
     fn is_reset_to(&self, now: &str) -> bool {
         let mut earlier = self.history.iter().filter(|entry| entry.transaction.id <= self.entry.transaction.id);
         let is_original = |entry: &HistoryEntry| {
@@ -122,11 +122,12 @@ impl OutstandingChange<'_> {
                 change.target == self.change().target && change.original == now && entry.is_outstanding(at)
             })
         };
-        // What is persistent outlives a reboot.
+        // Persistent lines survive a reboot.
         self.rebooted() && !self.change().target.starts_with(PERSIST) && earlier.any(is_original)
     }
 
-    /// Whether the change was made in another network namespace: names there mean other things here.
+    /// Returns the outcome of a change that was made in another network namespace, in which names have other meanings; `None` if
+    /// it was not.
     fn is_elsewhere(&self) -> Option<ChangeOutcome> {
         let netns = self.change().identity.split('/').next().unwrap_or_default();
         if self.rebooted() || !netns.starts_with("net:") || netns == self.machine.netns() {
@@ -141,11 +142,11 @@ impl OutstandingChange<'_> {
         })
     }
 
-    /// Whether the thing is another than the one that was changed.
+    /// Returns the outcome of a change whose instance no longer exists; `None` if the setting still belongs to the same instance.
     fn is_of_another(&self, setting: &SystemSetting) -> Option<ChangeOutcome> {
         let scope = setting.entry.tunable.scope;
         if self.rebooted() {
-            // Numbers are given anew at each boot: names are all there is, and processes and groups are gone for certain.
+            // IDs are reassigned at each boot: only names remain, and processes and groups are certainly gone.
             let why = || ChangeOutcome::Gone { why: "the machine has rebooted".into() };
             return matches!(scope, Scope::Process | Scope::Cgroup | Scope::GroupDisk | Scope::Mount).then(why);
         }
@@ -153,12 +154,12 @@ impl OutstandingChange<'_> {
             .then(|| ChangeOutcome::Gone { why: format!("this is a different {} with the same name", scope.word()) })
     }
 
-    /// Whether what there is now is what we wrote.
+    /// Whether the current value is the one that we wrote.
     fn holds(&self, setting: &SystemSetting, now: &str) -> bool {
         if self.entry.held_value(self.at) == Some(now) {
             return true;
         }
-        // The program may have died between writing and noting what the kernel made of it: writing it again tells.
+        // The program may have died between writing a value and recording the kernel's result: writing it again shows the result.
         let unnoted = self.entry.status == Status::Open && self.entry.held[self.at].is_none() && !self.rebooted();
         unnoted && (setting.means(&self.change().intended, now) || self.comes_to(setting, now))
     }
@@ -173,7 +174,7 @@ impl OutstandingChange<'_> {
         is_ours
     }
 
-    /// The transaction that changed the same setting later, still stands, and left what there is now.
+    /// Returns a later transaction that changed the same setting, is still in place, and set the current value.
     fn later_change(&self, now: &str) -> Option<u64> {
         let later = self.history.iter().filter(|later| later.transaction.id > self.entry.transaction.id);
         let holds = |later: &&HistoryEntry| {
@@ -186,7 +187,7 @@ impl OutstandingChange<'_> {
     }
 }
 
-/// Whether any process is in a network namespace, or a mount keeps it.
+/// Whether a network namespace still has a process or a mount.
 fn exists(netns: &str) -> bool {
     let mounted = fs::read_to_string("/proc/self/mountinfo").is_ok_and(|text| text.contains(netns));
     let in_it = |entry: std::io::Result<fs::DirEntry>| {
@@ -196,7 +197,7 @@ fn exists(netns: &str) -> bool {
     mounted || fs::read_dir("/proc").is_ok_and(|mut entries| entries.any(in_it))
 }
 
-/// A value to be rolled back.
+/// A value to be restored.
 struct Write {
     change: usize,
     setting: Rc<SystemSetting>,
@@ -212,7 +213,7 @@ impl Write {
     }
 }
 
-/// What changed along with the settings that are rolled back, unless it was set externally since.
+/// Returns the settings that changed along with those being rolled back, unless they were set externally since.
 fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Decision)]) -> Vec<Write> {
     let mut writes = Vec::new();
     for (at, decision) in decisions {
@@ -235,7 +236,7 @@ fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Deci
     writes
 }
 
-/// What came of putting a value back, by what there is in the end.
+/// Returns the outcome of restoring a value, judged by the current one.
 fn result(setting: &SystemSetting, change: &SettingChange, failed: Option<String>) -> ChangeOutcome {
     match setting.read() {
         Ok(now) if setting.means(&change.original, &now) && failed.is_none() => ChangeOutcome::Restored,
@@ -257,8 +258,8 @@ fn undoing(entry: &HistoryEntry, at: usize, outcome: ChangeOutcome) -> Undoing {
     }
 }
 
-/// Tries each in turn, and retries those that failed as long as others succeed: one setting may be refused until another
-/// has changed (an interface's MTU by the one below it, a minimum frequency by the maximum). Returns what failed for good.
+/// Tries each in turn, and retries failed ones as long as others succeed: one setting may be refused until another has changed
+/// (an interface's MTU by the one below it, a minimum frequency by the maximum). Returns the final failures.
 pub(crate) fn in_passes<T, E>(items: Vec<T>, mut attempt: impl FnMut(&T) -> Result<(), E>) -> Vec<(T, E)> {
     let mut left = items;
     loop {
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn what_depends_on_a_later_one_is_tried_again() {
         let mut done: Vec<u32> = Vec::new();
-        // Each needs the one above it; 9 never works.
+        // Each needs the number above it; 9 never works.
         let left = in_passes(vec![1, 2, 9, 3], |n| {
             let ready = *n == 3 || done.contains(&(n + 1));
             if ready {

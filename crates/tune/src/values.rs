@@ -1,11 +1,11 @@
-//! Which values a tunable takes, and when two spellings are the same value.
+//! Values that a tunable accepts, and equality of their spellings.
 
 use crate::amount;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use whyslow_model::cpu_list;
 
-/// Which values a tunable takes.
+/// Kind of values that a tunable accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Values {
     /// A whole number, or one of some words.
@@ -16,17 +16,17 @@ pub(crate) enum Values {
     Ascending(usize, Range),
     /// One of some words.
     OneOf(Vec<String>),
-    /// One of those that the kernel lists, the one in force in brackets.
+    /// One of those that the kernel lists, with the active one in brackets.
     Listed,
-    /// Processors as a hexadecimal mask.
+    /// CPUs as a hexadecimal mask.
     CpuMask,
-    /// Processors as a list: `0-3,8`.
+    /// CPUs as a list: `0-3,8`.
     CpuList,
     /// Anything in one line.
     Text,
 }
 
-/// A range of whole numbers, and the words that stand outside it.
+/// A range of whole numbers, and the words accepted besides them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     low: i128,
@@ -93,7 +93,7 @@ impl Range {
 }
 
 impl Values {
-    /// What somebody asks for, as it is written to the kernel.
+    /// Checks a requested value and returns it in the form that is written to the kernel.
     pub(crate) fn check(&self, text: &str, unit: &str) -> Result<String, String> {
         if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
             return Err(format!("a value must not contain control characters such as {c:?}"));
@@ -133,7 +133,7 @@ impl Values {
         }
     }
 
-    /// What the kernel shows, in the one spelling that values are compared and written back in.
+    /// Converts a value that the kernel shows to the canonical spelling, in which values are compared and written back.
     pub(crate) fn canonical(&self, shown: &str) -> String {
         let text = squeeze(shown);
         match self {
@@ -141,7 +141,7 @@ impl Values {
             Self::OneOf(words) => flag(&text, words),
             Self::CpuMask => cpu_mask(&text).unwrap_or(text),
             Self::CpuList => cpu_list(&text).unwrap_or(text),
-            // io.weight of a control group shows its value as `default 100`, before those of single disks.
+            // io.weight of a control group shows its value as `default 100`, before those of individual disks.
             Self::Number(_) => match text.strip_prefix("default ").and_then(|rest| rest.split(' ').next()) {
                 Some(number) => number.to_owned(),
                 None => text,
@@ -150,14 +150,14 @@ impl Values {
         }
     }
 
-    /// Whether what was asked for and what the kernel shows mean the same, though they may be spelled differently: flags
-    /// (kstrtobool), numbers in other bases or with a suffix (kstrtoint, memparse), masks and lists of CPUs.
+    /// Whether a requested value and the one that the kernel shows are equal, even if spelled differently: flags (kstrtobool),
+    /// numbers in other bases or with a suffix (kstrtoint, memparse), masks and lists of CPUs.
     pub(crate) fn same(&self, asked: &str, shown: &str) -> bool {
         let (asked, shown) = (self.canonical(asked), self.canonical(shown));
         if asked == shown {
             return true;
         }
-        // What the catalogue describes has one spelling already.
+        // Kinds with a canonical spelling need no further comparison.
         if !matches!(self, Self::Listed | Self::Text) || asked.is_empty() || shown.is_empty() {
             return false;
         }
@@ -165,7 +165,7 @@ impl Values {
         a.len() == b.len() && a.iter().zip(b).all(|(asked, shown)| same_word(asked, shown))
     }
 
-    /// The values that the kernel lists; none where it lists none.
+    /// Returns the values that the kernel lists; empty if it lists none.
     pub(crate) fn choices(&self, shown: &str) -> Vec<String> {
         match self {
             Self::Listed if chosen(shown).is_some() => {
@@ -177,18 +177,18 @@ impl Values {
     }
 }
 
-/// Blanks and tabs become one blank, and none is left at the ends: sysctl lists stand between tabs.
+/// Collapses spaces and tabs to one space and trims the ends: sysctl separates the numbers of a list by tabs.
 pub(crate) fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The word in brackets of `none [mq-deadline] kyber`.
+/// Returns the word in brackets of `none [mq-deadline] kyber`.
 fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0)
 }
 
-/// Where the words are 0 and 1, what else means them: the kernel itself shows some flags as Y and N (kstrtobool).
+/// Converts other spellings of a flag if the words are 0 and 1: the kernel itself shows some flags as Y and N (kstrtobool).
 fn flag(text: &str, words: &[String]) -> String {
     let is_flag = words.len() == 2 && words[0] == "0" && words[1] == "1";
     match text {
@@ -198,7 +198,7 @@ fn flag(text: &str, words: &[String]) -> String {
     }
 }
 
-/// Whether two words are two spellings of one value.
+/// Whether two words are spellings of the same value.
 fn same_word(asked: &str, shown: &str) -> bool {
     let both = |parse: fn(&str) -> Option<String>| {
         parse(asked).is_some_and(|asked| parse(shown).is_some_and(|shown| asked == shown))
@@ -211,7 +211,7 @@ fn same_word(asked: &str, shown: &str) -> bool {
         as_number(shown)
             .is_some_and(|shown| as_number(asked) == Some(shown) || amount::parse(asked, "bytes") == Ok(shown))
     };
-    // A mask is padded with zeros or parted by commas; without either, a word may as well be a number.
+    // A mask is padded with zeros or separated by commas; without either, a word may be a number.
     let is_mask = shown.contains(',') || (shown.len() > 1 && shown.starts_with('0'));
     asked == shown
         || (as_flag(asked).is_some() && flags())
@@ -220,7 +220,7 @@ fn same_word(asked: &str, shown: &str) -> bool {
         || (shown.contains(['-', ',']) && both(cpu_list))
 }
 
-/// What the kernel takes for a flag (kstrtobool): it looks at the first letter.
+/// Parses a flag as the kernel does (kstrtobool), which looks at the first letter.
 fn as_flag(word: &str) -> Option<bool> {
     match word {
         "1" => Some(true),
@@ -233,7 +233,7 @@ fn as_flag(word: &str) -> Option<bool> {
     }
 }
 
-/// A number as the kernel reads it: 0x is hexadecimal, and a leading 0 octal (kstrtoll with base 0).
+/// Parses a number as the kernel does: 0x is hexadecimal, and a leading 0 octal (kstrtoll with base 0).
 fn as_number(word: &str) -> Option<i128> {
     let (sign, digits) = word.strip_prefix('-').map_or((1, word), |rest| (-1, rest));
     let digits = digits.strip_prefix('+').unwrap_or(digits);
@@ -245,7 +245,7 @@ fn as_number(word: &str) -> Option<i128> {
     Some(sign * number)
 }
 
-/// Hexadecimal words of 32 bits between commas, without leading zeros (bitmap_parse).
+/// Normalizes hexadecimal words of 32 bits between commas, without leading zeros (bitmap_parse).
 fn cpu_mask(text: &str) -> Option<String> {
     let words: Option<Vec<u32>> = text.split(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();
     let words: Vec<u32> = words?.into_iter().skip_while(|word| *word == 0).collect();
@@ -258,7 +258,7 @@ fn cpu_mask(text: &str) -> Option<String> {
     )
 }
 
-/// The CPUs of a mask as [`cpu_mask`] spells it.
+/// Returns the CPUs of a mask in the spelling of [`cpu_mask`].
 pub(crate) fn mask_cpus(mask: &str) -> BTreeSet<u32> {
     let words = mask.split(',').rev().map(|word| u32::from_str_radix(word, 16).unwrap_or(0));
     let cpus =
@@ -266,7 +266,7 @@ pub(crate) fn mask_cpus(mask: &str) -> BTreeSet<u32> {
     words.enumerate().flat_map(cpus).collect()
 }
 
-/// Numbers and ranges in ascending order, as short as can be.
+/// Normalizes a list to numbers and ranges in ascending order, as short as possible.
 fn cpu_list(text: &str) -> Option<String> {
     cpu_list::parse(text).map(|cpus| cpu_list::format(&cpus))
 }

@@ -1,4 +1,4 @@
-//! The lines that keep settings over a reboot, each in a file of our own that the machine reads at boot.
+//! The lines that make settings survive a reboot, each in a file of our own that the machine reads at boot.
 
 use super::{Entry, udev};
 use crate::machine::Machine;
@@ -6,17 +6,17 @@ use crate::target::{Target, filled, sysctl_path};
 use whyslow_model::tune::{Access, Persist, Scope};
 
 const HEADER: &str = "# Written by 'whyslow tune persist', removed by 'whyslow tune undo'.\n";
-/// Behind all that packages bring, and behind Debian's 99-sysctl.conf.
+/// Sorts after all files from packages, and after Debian's 99-sysctl.conf.
 pub(crate) const SYSCTL: &str = "etc/sysctl.d/99-whyslow.conf";
 const TMPFILES: &str = "etc/tmpfiles.d/whyslow.conf";
 const UDEV: &str = "etc/udev/rules.d/99-whyslow.rules";
 
-/// The line that keeps a target over a reboot.
+/// Returns the line that makes a target survive a reboot.
 pub(crate) fn line_of(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
     line(entry, target, machine, false)
 }
 
-/// The same as versions wrote it that matched devices by the kernel's names for them.
+/// Returns the line as earlier versions wrote it, which matched devices by kernel names.
 pub(super) fn line_of_earlier(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
     line(entry, target, machine, true)
 }
@@ -38,7 +38,7 @@ fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Res
         Persist::Tmpfiles => {
             let path = file_of(entry, name).filter(|path| !path.contains([' ', '%']));
             let path = path.ok_or_else(|| format!("{target} is not a file that tmpfiles.d can set"))?;
-            // w: write to the file if it is there (tmpfiles.d(5)).
+            // w: write to the file if it exists (tmpfiles.d(5)).
             Ok(line_in(TMPFILES.into(), format!("w /{path} - - - - "), "", HEADER.into()))
         }
         Persist::Udev(subsystem) => {
@@ -70,7 +70,7 @@ fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Res
     }
 }
 
-/// What stands in the line for a value: systemd has its own way to say a quota.
+/// Returns the spelling of a value in the line: systemd has its own notation for quotas.
 pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
     match &entry.tunable.persist {
         Persist::Unit(property) if property == "CPUQuota" => quota(value),
@@ -83,7 +83,7 @@ pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
     }
 }
 
-/// `QUOTA PERIOD` in microseconds as systemd's CPUQuota, percent of one CPU with two decimals, and CPUQuotaPeriodSec
+/// Converts `QUOTA PERIOD` in microseconds to systemd's CPUQuota, percent of one CPU with two decimals, and CPUQuotaPeriodSec
 /// (systemd.resource-control(5)).
 fn quota(value: &str) -> Result<String, String> {
     if value.starts_with("max") {
@@ -107,7 +107,7 @@ fn quota(value: &str) -> Result<String, String> {
     Ok(format!("{percent} {period}"))
 }
 
-/// The sysctl's name, in sysctl.d's spelling.
+/// Returns the sysctl's name, in sysctl.d's spelling.
 pub(crate) fn sysctl_of(entry: &Entry) -> Option<String> {
     match &entry.tunable.access {
         Access::Sysctl => Some(entry.tunable.name.clone()),
@@ -124,14 +124,14 @@ fn file_of(entry: &Entry, name: &str) -> Option<String> {
     }
 }
 
-/// The file of a device's setting, from the device's folder.
+/// Returns the file of a device's setting, relative to the device's folder.
 fn attribute(entry: &Entry, name: &str) -> Option<String> {
     let Access::File(path) = &entry.tunable.access else { return None };
     let (_, attribute) = path.split_once("/{}/")?;
     (matches!(entry.tunable.scope, Scope::Disk | Scope::Interface) && !name.is_empty()).then(|| attribute.to_owned())
 }
 
-/// The unit that a control group belongs to, and the section of its file where limits stand.
+/// Returns the unit that a control group belongs to, and the section of its file that contains limits.
 fn unit(group: &str) -> Option<(&str, &'static str)> {
     let unit = group.rsplit('/').next()?;
     let section = match unit.rsplit_once('.')?.1 {
@@ -195,7 +195,7 @@ mod tests {
         ] {
             match quota(value) {
                 Ok(told) => assert_eq!(told, line, "{value}"),
-                // Nothing is rounded in silence.
+                // No value is rounded silently.
                 Err(why) => assert!(value.starts_with("12345") && why.contains("0.01 %"), "{value}: {why}"),
             }
         }

@@ -17,10 +17,10 @@ use whyslow_model::tune::{Access, Effect, Persist, Risk, Scope, Stalls, Tunable}
 
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tunables.rs"));
 
-/// The name under which a line that keeps a setting over a reboot is a target itself: `persist@vm.swappiness`.
+/// Tunable whose instances are the lines that make settings survive a reboot: `persist@vm.swappiness`.
 pub(crate) const PERSIST: &str = "persist";
 
-/// An entry of the catalogue, its words understood.
+/// An entry of the catalogue, with its fields parsed.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) tunable: Tunable,
@@ -43,7 +43,7 @@ impl TryFrom<Tunable> for Entry {
     }
 }
 
-/// Every tunable that is known.
+/// All known tunables.
 #[derive(Debug)]
 pub struct Catalogue {
     entries: Vec<Arc<Entry>>,
@@ -51,7 +51,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The catalogue of the program.
+    /// Returns the catalogue embedded in the program.
     pub fn built_in() -> &'static Self {
         static BUILT_IN: OnceLock<Catalogue> = OnceLock::new();
         BUILT_IN.get_or_init(|| Self::read(FILES).expect("a test reads every file of the catalogue"))
@@ -65,7 +65,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Adds a file: what stands under `defaults` holds for each tunable that does not say otherwise.
+    /// Adds a file: the table `defaults` applies to each tunable that does not override it.
     fn add(&mut self, text: &str) -> Result<(), String> {
         let mut file: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
         let defaults = match file.remove("defaults") {
@@ -93,12 +93,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The names of all tunables.
+    /// Lists the names of all tunables.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.tunable.name.as_str())
     }
 
-    /// All tunables.
+    /// Lists all tunables.
     pub fn tunables(&self) -> impl Iterator<Item = &Tunable> {
         self.entries.iter().map(|entry| &entry.tunable)
     }
@@ -111,17 +111,17 @@ impl Catalogue {
         self.by_name.get(name).map(|&at| Arc::clone(&self.entries[at]))
     }
 
-    /// How risky it is to change a tunable; `None` if the catalogue has none of this name.
+    /// Returns the risk of changing a tunable; `None` if the catalogue has none of this name.
     pub fn risk(&self, name: &str) -> Option<Risk> {
         self.find(name).map(|entry| entry.tunable.risk)
     }
 
-    /// Whether the catalogue has nothing of this name: it is a sysctl or a path as somebody typed it.
+    /// Whether the catalogue lacks this name: the user typed a sysctl or a path.
     pub(crate) fn is_unknown(&self, name: &str) -> bool {
         name != PERSIST && !self.by_name.contains_key(name)
     }
 
-    /// `; did you mean 'x'?`, by the names of the catalogue and of the files beside the one that a name would lead to.
+    /// Returns `; did you mean 'x'?`, from the names of the catalogue and of the files in the folder that the name would lead to.
     pub(crate) fn suggestion(&self, name: &str, machine: &Machine) -> String {
         let folder = file_of(name).ok().and_then(|path| Some(path.rsplit_once('/')?.0.to_owned()));
         let beside = folder.map_or_else(Vec::new, |folder| {
@@ -130,10 +130,11 @@ impl Catalogue {
         did_you_mean(name, self.names().map(str::to_owned).chain(beside))
     }
 
-    /// Whether a request is for a tunable of the catalogue and a value that it takes; whether this machine has it is not looked at.
+    /// Checks that a request is for a tunable of the catalogue and a value that it accepts. Does not check that this machine has
+    /// it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the problem with the request.
     pub fn check(&self, request: &ChangeRequest) -> Result<(), String> {
         let name = &request.target.name;
         let entry = self.find(name).ok_or_else(|| format!("'{name}' is not in the catalogue"))?;
@@ -146,8 +147,8 @@ impl Catalogue {
         }
     }
 
-    /// The entry a target belongs to, and the target under the name that the catalogue has for it: a path or a sysctl may
-    /// lead to a tunable that has a name here. What has none is taken as it is, where it is a sysctl or a file under /sys.
+    /// Returns the entry that a target belongs to, and the target under its name in the catalogue: a path or a sysctl may lead to
+    /// a tunable that is named here. A target without an entry is taken as it is if it is a sysctl or a file under /sys.
     pub(crate) fn resolve(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
         if target.name == PERSIST {
             return self.line(target, machine);
@@ -168,7 +169,7 @@ impl Catalogue {
         Ok((Arc::new(uncatalogued(&name, &path)?), Target::of(&name, None)))
     }
 
-    /// The option of tuned.conf for a setting, and whether it is a sysctl; `None` if the setting is not a file.
+    /// Returns the tuned.conf option for a setting, and whether it is a sysctl; `None` if the setting is not a file.
     pub(crate) fn tuned_option(&self, target: &Target) -> Option<(String, bool)> {
         let name = target.instance.as_deref().unwrap_or_default();
         match self.find(&target.name).as_ref().map(|entry| &entry.tunable.access) {
@@ -179,7 +180,7 @@ impl Catalogue {
         }
     }
 
-    /// The tunable that a file is.
+    /// Returns the tunable that a file belongs to.
     fn by_path(&self, path: &str) -> Option<(Arc<Entry>, Target)> {
         self.entries.iter().find_map(|entry| {
             let name = &entry.tunable.name;
@@ -192,7 +193,7 @@ impl Catalogue {
         })
     }
 
-    /// The line that keeps a target over a reboot, as a tunable of its own.
+    /// Returns the line that makes a target survive a reboot, as a tunable of its own.
     fn line(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
         let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
         let (entry, kept) = self.resolve(&kept, machine)?;
@@ -200,8 +201,8 @@ impl Catalogue {
         Ok((Arc::new(line_entry(&entry.tunable, access, &kept)?), Target::of(PERSIST, Some(&kept.to_string()))))
     }
 
-    /// The line that a change wrote, by what the journal says of it; what an earlier version wrote says nothing, and udev's
-    /// rules matched by name then.
+    /// Returns the line that a change wrote, according to the journal. Records of earlier versions lack it; udev rules matched by
+    /// name then.
     pub(crate) fn line_of_change(
         &self,
         target: &Target,
@@ -221,7 +222,8 @@ impl Catalogue {
     }
 }
 
-/// What a wrong value can stall, where the entry does not say it: a risky one has to say that it stalls nothing.
+/// Returns what a wrong value can stall, for entries that do not specify it. A risky entry must state explicitly that it stalls
+/// nothing.
 fn stalls(tunable: &Tunable) -> Stalls {
     match tunable.scope {
         _ if tunable.risk == Risk::Low => Stalls::Nothing,
@@ -231,7 +233,7 @@ fn stalls(tunable: &Tunable) -> Stalls {
     }
 }
 
-/// A line of a file, as a tunable.
+/// Builds the entry for a line of a file.
 fn line_entry(tunable: &Tunable, access: Access, kept: &Target) -> Result<Entry, String> {
     Entry::try_from(Tunable {
         name: PERSIST.to_owned(),
@@ -255,7 +257,7 @@ fn line_entry(tunable: &Tunable, access: Access, kept: &Target) -> Result<Entry,
     })
 }
 
-/// A sysctl or a file under /sys that the catalogue says nothing about: nobody vouches for what it does.
+/// Builds the entry for a sysctl or a file under /sys that the catalogue does not describe: its effect is unknown.
 fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
     let is_sysctl = path.starts_with("proc/sys/");
     Entry::try_from(Tunable {
@@ -263,7 +265,7 @@ fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
         means: "Not in the catalogue: set as given, without checks.".to_owned(),
         used_for: String::new(),
         unit: String::new(),
-        // A file that lists its choices with one in brackets is compared by that one.
+        // If the file lists its choices with one in brackets, that one is compared.
         values: "listed".to_owned(),
         default: None,
         scope: if path.starts_with("proc/sys/net/") { Scope::Netns } else { Scope::Machine },
@@ -348,7 +350,7 @@ mod tests {
         assert_eq!(entry.tunable.stalls, Some(Stalls::Machine), "nobody knows what it does");
     }
 
-    /// Files that are missing beside others of their folder, and what they need.
+    /// Files that may be missing although their folder exists, and what they require.
     const OPTIONAL: [(&str, &str); 7] = [
         ("disk.queue_depth", "a SCSI disk"),
         ("disk.timeout", "a SCSI disk"),
@@ -359,13 +361,13 @@ mod tests {
         ("cpu.boost", "a driver such as acpi_cpufreq"),
     ];
 
-    /// The folders and files that a path with placeholders stands for.
+    /// Expands a path with placeholders to the existing folders and files.
     fn paths(machine: &Machine, path: &str) -> Vec<String> {
         let pattern = path.replace("{}", "*").replace("{0}", "*").replace("{1}", "*");
         crate::profile::paths(machine, &pattern)
     }
 
-    /// A misspelt name would look like a setting that this kernel does not have.
+    /// A misspelled name would look like a setting that this kernel does not have.
     #[test]
     fn every_file_of_the_catalogue_is_known_to_a_kernel_that_should_have_it() {
         let machine = Machine::live();
@@ -381,7 +383,7 @@ mod tests {
             let is_of_release =
                 entry.since.is_none_or(|since| since <= release) && entry.until.is_none_or(|until| release < until);
             let folder = path.rsplit_once('/').unwrap().0;
-            // Without the folder, this machine lacks what it is about: a subsystem, a driver, a device.
+            // If the folder is missing, this machine lacks the subsystem, driver or device.
             if !is_of_release || paths(&machine, folder).is_empty() {
                 continue;
             }

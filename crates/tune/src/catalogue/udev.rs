@@ -1,12 +1,12 @@
-//! How a rule of udev knows a device again: by what stays with it, or with the slot it is in. The kernel gives its names (sda, eth0)
-//! in the order in which devices answer, and at the next boot the same name may be another's.
+//! Stable matches for devices in udev rules: by a property that stays with the device, or with its slot. The kernel assigns names
+//! (sda, eth0) in the order in which devices respond, and at the next boot the same name may belong to another device.
 
 use crate::machine::Machine;
 
-/// What a rule matches a device of a subsystem by.
+/// Returns the match for a device of a subsystem.
 ///
 /// # Errors
-/// Nothing about it is sure to be the same at the next boot.
+/// Fails if no property of the device is certain to be the same at the next boot.
 pub(super) fn matches(machine: &Machine, subsystem: &str, name: &str) -> Result<String, String> {
     let device = UdevDevice { machine, name };
     let found = match subsystem {
@@ -38,11 +38,11 @@ impl UdevDevice<'_> {
             let value = root.word(&format!("{folder}/{file}")).filter(|value| is_plain(value))?;
             Some(format!("ATTR{{{file}}}==\"{value}\""))
         };
-        // Of one disk by several paths all have the serial number, and are all to be set.
+        // All paths of a multipath disk have the same serial number, and all of them are set.
         let own =
             ["ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN", "DM_UUID", "MD_UUID"].iter().find_map(|name| of_env(name));
         let own = own.or_else(|| {
-            // A mapped device has the name that it was set up with.
+            // A mapped device keeps the name that it was set up with.
             let files = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "md/uuid", "dm/name"];
             files.iter().find_map(|file| of_file(file))
         });
@@ -63,7 +63,7 @@ impl UdevDevice<'_> {
                 .filter(|_| is_plain(self.name));
         }
         let address = || {
-            // 0: the hardware's own (NET_ADDR_PERM).
+            // 0: the hardware's permanent address (NET_ADDR_PERM).
             let is_own = root.number(&format!("{folder}/addr_assign_type")) == Some(0);
             let address = root.word(&format!("{folder}/address")).filter(|address| is_own && is_plain(address))?;
             Some(format!("ATTR{{address}}==\"{address}\""))
@@ -71,7 +71,7 @@ impl UdevDevice<'_> {
         self.pci("sys/class/net").or_else(address)
     }
 
-    /// The PCI function it is on; where several are, with the port too.
+    /// Matches the PCI function of a device; if several devices share it, also the port.
     fn pci(&self, class: &str) -> Option<String> {
         let root = self.machine.root();
         let slot = self.slot(class, self.name)?;
@@ -89,7 +89,7 @@ impl UdevDevice<'_> {
         link.split('/').rfind(|part| is_pci(part)).map(str::to_owned)
     }
 
-    /// A property in udev's database (its format is systemd's own, and stable: `E:NAME=VALUE`).
+    /// Returns a property from udev's database (whose format is systemd's own, and stable: `E:NAME=VALUE`).
     fn property(&self, path: &str, name: &str) -> Option<String> {
         let text = self.machine.root().maybe(path)?;
         let value = |line: &str| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
@@ -97,7 +97,7 @@ impl UdevDevice<'_> {
     }
 }
 
-/// `0000:00:02.0`.
+/// Whether the text is a PCI address: `0000:00:02.0`.
 fn is_pci(part: &str) -> bool {
     let parts: Vec<&str> = part.split([':', '.']).collect();
     parts.len() == 4
@@ -106,7 +106,7 @@ fn is_pci(part: &str) -> bool {
         && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Whether a rule can hold a value as it is: it has no quotes in it, and no patterns.
+/// Whether a rule can contain a value unchanged: it has no quotes and no pattern characters.
 pub(super) fn is_plain(value: &str) -> bool {
     !value.is_empty()
         && !value.contains(['"', '*', '?', '[', '|', '\\', '$', '%'])
@@ -120,7 +120,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use whyslow_sense::Root;
 
-    /// A captured tree of a disk or an interface that is where `path` says.
+    /// Adds a disk or an interface at `path` to a captured tree.
     fn device(folder: &std::path::Path, class: &str, name: &str, path: &str, files: &[(&str, &str)]) {
         let device = folder.join("sys/devices").join(path);
         fs::create_dir_all(&device).unwrap();
@@ -193,7 +193,7 @@ mod tests {
         for name in ["loop0", "nosuch"] {
             assert!(matches(&machine, "block", name).unwrap_err().contains("no serial number"), "{name}");
         }
-        // What would be a pattern in a rule is no serial number in one.
+        // A serial number that would be a pattern in a rule is not used.
         fs::write(at.join("run/udev/data/b8:0"), "E:ID_SERIAL=a*\nE:ID_PATH=pci-1\n").unwrap();
         assert!(matches(&machine, "block", "sda").unwrap().ends_with("ENV{ID_PATH}==\"pci-1\""));
     }

@@ -1,25 +1,26 @@
-//! What measurements say: an effect, and one of four verdicts.
+//! Judges measurements: an effect, and one of four verdicts.
 
 use whyslow_compare::stats::paired::{estimate, sign_flip_p};
 use whyslow_compare::stats::{Corrected, Estimate, holm, median, ranks};
 use whyslow_model::tune::{TrialEffect, TrialPair, TrialVerdict};
 
-/// A value of nothing against one of something counts as so many times as much: its logarithm has no end.
+/// Upper limit for the ratio of two values: zero against a positive value would have an infinite logarithm.
 const LARGEST_RATIO: f64 = 1000.0;
 
-/// The smallest effect that shows at 95 % four times out of five, in standard errors: 1.96 + 0.84.
+/// Smallest effect that is detected at 95 % in four of five trials, in standard errors: 1.96 + 0.84.
 const POWER: f64 = 2.8;
 
-/// Logarithms of how much better it was with the change, and what they must be clear of.
+/// Logarithms of the improvement in each pair, and the threshold that they must exceed.
 pub(super) struct LogRatios {
     pub(super) of_pairs: Vec<f64>,
     pub(super) threshold: f64,
-    /// The smallest effect of interest: noise makes an effect harder to see, not smaller.
+    /// The smallest effect of interest. Noise makes an effect harder to see, not smaller.
     delta: f64,
 }
 
 impl LogRatios {
-    /// Of pairs with and without the change, against those without any and the smallest effect of interest.
+    /// Compares pairs with and without the change. The threshold is the larger of the noise in pairs without any change and the
+    /// smallest effect of interest.
     pub(super) fn of(pairs: &[TrialPair], noise: &[TrialPair], lower_is_better: bool, delta: f64) -> Self {
         let by_itself = log_ratios(noise, lower_is_better);
         let by_itself = estimate(&by_itself, 0.95).map_or(0.0, |noise| noise.shift.abs());
@@ -31,13 +32,13 @@ impl LogRatios {
         sign_flip_p(&self.of_pairs)
     }
 
-    /// The verdict at this alpha, and the effect it rests on.
+    /// Returns the verdict at this alpha, and the effect that it rests on.
     pub(super) fn judged(&self, alpha: f64) -> Judgement {
         Judgement::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold, self.delta)
     }
 
-    /// How many pairs would probably tell: the interval narrows with the root of their number, and must fit between the
-    /// estimate and the nearer threshold.
+    /// Estimates how many pairs a decision would probably need: the interval narrows with the square root of their number, and
+    /// must fit between the estimate and the nearer threshold.
     pub(super) fn needed(&self, alpha: f64) -> Option<u64> {
         let estimate = estimate(&self.of_pairs, 1.0 - alpha)?;
         let pairs = self.of_pairs.len() as f64;
@@ -47,7 +48,7 @@ impl LogRatios {
     }
 }
 
-/// A verdict with the effect it rests on; no effect where nothing was measured.
+/// A verdict and the effect that it rests on; no effect if nothing was measured.
 pub(super) struct Judgement {
     pub(super) effect: Option<TrialEffect>,
     pub(super) verdict: TrialVerdict,
@@ -73,7 +74,7 @@ impl Judgement {
     }
 }
 
-/// Judges several metrics by which a change may do harm: of each the verdict, with p corrected for their number.
+/// Judges several metrics that the change may harm: a verdict for each, with p corrected for their number.
 pub(super) fn judge_guards(all: &[LogRatios], alpha: f64) -> Vec<Judgement> {
     let p: Vec<f64> = all.iter().map(LogRatios::p).collect();
     let judged = |(log_ratios, corrected): (&LogRatios, Corrected)| {
@@ -85,7 +86,7 @@ pub(super) fn judge_guards(all: &[LogRatios], alpha: f64) -> Vec<Judgement> {
     all.iter().zip(holm(&p)).map(judged).collect()
 }
 
-/// Judges a block before against a block after.
+/// Judges a block of measurements before the change against a block after it.
 pub(super) fn judge_blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha: f64, delta: f64) -> Judgement {
     let sign = if lower_is_better { -1.0 } else { 1.0 };
     let least = before.iter().chain(after).copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
@@ -100,15 +101,15 @@ pub(super) fn judge_blocks(before: &[f64], after: &[f64], lower_is_better: bool,
     )
 }
 
-/// The smallest effect, as a ratio, that so many pairs probably show, by the spread of pairs without any change; `None` where
-/// there are too few of these.
+/// Returns the smallest effect, as a ratio, that this many pairs probably detect, given the spread of pairs without any change;
+/// `None` if there are too few of these.
 pub(super) fn detectable(noise: &[TrialPair], lower_is_better: bool, pairs: usize) -> Option<f64> {
     if noise.len() < 3 {
         return None;
     }
     let mut sizes: Vec<f64> = log_ratios(noise, lower_is_better).into_iter().map(f64::abs).collect();
     sizes.sort_by(f64::total_cmp);
-    // The median deviation of a normal distribution is 1 / 1.4826 of its standard deviation; one burst does not move it.
+    // The median deviation of a normal distribution is its standard deviation divided by 1.4826; one burst does not affect it.
     let deviation = 1.4826 * median(&sizes);
     Some((POWER * deviation / (pairs as f64).sqrt()).exp_m1())
 }
@@ -121,7 +122,7 @@ fn log_ratios(pairs: &[TrialPair], lower_is_better: bool) -> Vec<f64> {
     pairs.iter().map(gain).collect()
 }
 
-/// The logarithm of a ratio of two numbers that are not negative; two zeros are equal.
+/// Returns the logarithm of the ratio of two non-negative numbers; two zeros are equal.
 fn log_ratio(a: f64, b: f64) -> f64 {
     if a == b {
         return 0.0;

@@ -1,4 +1,4 @@
-//! The load under which a trial measures: a command, or whatever the machine is doing.
+//! The load during measurements: a command, or the machine's present load.
 
 use super::run::MetricValues;
 use crate::Error;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use whyslow_model::human;
 
-/// How often it is looked whether it shall end, and whether a sample is due.
+/// Interval at which a run checks for an interrupt and a sample that is due.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a command has to end after a signal.
+/// Time that a command has to end after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Reads metrics of the running machine.
@@ -23,11 +23,11 @@ pub trait Meter {
     /// Begins a measurement.
     fn start(&mut self);
 
-    /// Called ten times a second in between.
+    /// Updates the measurement; called ten times a second.
     fn tick(&mut self);
 
-    /// Ends it: the value of each metric over the time since, in an order of its own that stays the same; `None` where it has
-    /// none.
+    /// Ends the measurement. Returns the value of each metric since the start, in a fixed order; `None` for a metric without a
+    /// value.
     fn stop(&mut self) -> MetricValues;
 }
 
@@ -43,34 +43,35 @@ impl Meter for NoMeter {
     }
 }
 
-/// What is measured under.
+/// The load under which a trial measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Load {
     /// A command and its arguments; never empty.
     Command(Vec<String>),
-    /// Whatever the machine does, for so long at a time.
+    /// The machine's present load; each measurement takes this long.
     Present(Duration),
 }
 
-/// What a command's run comes to.
+/// The result of a command's run.
 #[derive(Debug)]
 pub(super) struct LoadResult {
-    /// How long it took, in seconds.
+    /// Duration of the run, in seconds.
     pub(super) time: f64,
     /// The last number it wrote to standard output.
     pub(super) number: Option<f64>,
 }
 
 impl Load {
-    /// Puts the load on once, and measures nothing.
+    /// Runs the load once without measuring.
     ///
     /// # Errors
-    /// Interrupted, or the command failed.
+    /// Fails if interrupted, or if the command failed.
     pub fn once(&self, stop: &AtomicBool) -> Result<(), Error> {
         self.run(false, &mut NoMeter, stop).map(|_| ())
     }
 
-    /// Puts the load on, or lets it be, while `meter` looks. What a command came to; its output is read where it is `read`.
+    /// Runs the load, or waits while the present load runs, and calls `meter` meanwhile. Returns the result of a command; reads
+    /// its output only if `read` is true.
     pub(super) fn run(
         &self,
         read: bool,
@@ -97,21 +98,21 @@ pub(super) fn wait(time: Duration, stop: &AtomicBool, mut tick: impl FnMut()) ->
     Ok(())
 }
 
-/// A command that runs, in a process group of its own: Ctrl-C ends us first, and what the command has started ends with it.
+/// A running command in a process group of its own: Ctrl-C reaches us first, and processes that the command started end with it.
 struct RunningCommand {
     child: Child,
     group: GroupWatcher,
     start: Instant,
 }
 
-/// The leader of a process group: a process that kills the group when this program dies, however it dies. A signal at the death of
-/// the parent (`PR_SET_PDEATHSIG`) would reach the command, but nothing that the command has started.
+/// The leader of a process group: a process that kills the group when this program dies, for whatever reason. A signal at the
+/// death of the parent (`PR_SET_PDEATHSIG`) would reach the command, but none of the processes that it has started.
 struct GroupWatcher(Child);
 
 impl GroupWatcher {
     fn start() -> io::Result<Self> {
         let mut command = Command::new("sh");
-        // The end of its input is the end of this program, the only one that has the pipe open.
+        // Its input ends when this program does, because no other process has the pipe open.
         command.args(["-c", "trap '' HUP INT TERM; read line; kill -KILL 0"]);
         command.process_group(0).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().map(Self)
@@ -123,7 +124,7 @@ impl GroupWatcher {
 }
 
 impl Drop for GroupWatcher {
-    /// Ends the watcher alone.
+    /// Ends only the watcher.
     fn drop(&mut self) {
         // Both fail only if the watcher has been reaped already.
         let _ = self.0.kill();
@@ -131,7 +132,7 @@ impl Drop for GroupWatcher {
     }
 }
 
-/// How a command ended, when, and the last number it wrote.
+/// Exit status, run time, and the last number of a command.
 type Ended = (io::Result<ExitStatus>, f64, Option<f64>);
 
 impl RunningCommand {
@@ -146,7 +147,7 @@ impl RunningCommand {
         Ok(Self { child, group, start })
     }
 
-    /// Waits for it in a thread, so that the time is taken at once and an interrupt is seen.
+    /// Waits for the command in a thread, so that the time is taken at once and an interrupt is noticed.
     fn finish(self, words: &[String], meter: &mut dyn Meter, stop: &AtomicBool) -> Result<LoadResult, Error> {
         let Self { mut child, group, start } = self;
         let (send, receive) = mpsc::channel();
@@ -183,10 +184,11 @@ impl RunningCommand {
     }
 }
 
-/// Ends a command and all it started: it is asked to, and where it does not, made to. What has left the group is not waited for.
+/// Ends a command and all processes that it started: with SIGTERM, then SIGKILL. Does not wait for processes that have left the
+/// group.
 fn end(group: Pid, ended: &Receiver<Ended>) {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // The watcher has not been reaped, so the group is ours.
+        // The watcher has not been reaped, so the group ID is still ours.
         let _ = killpg(group, signal);
         if ended.recv_timeout(GRACE).is_ok() {
             return;
@@ -194,7 +196,7 @@ fn end(group: Pid, ended: &Receiver<Ended>) {
     }
 }
 
-/// The last word that is a number. Output is read to its end, however long, and of it only the end is kept.
+/// Returns the last word that is a number. Reads the output to its end, but keeps only the last part.
 fn last_number(mut out: impl Read) -> Option<f64> {
     const KEPT: usize = 64 * 1024;
     let (mut end, mut buffer) = (Vec::new(), [0; 8192]);
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_a_command_that_will_not_with_all_it_started() {
-        // The shell ignores what it is asked, and who it started holds its output open.
+        // The shell ignores SIGTERM, and its child keeps its output open.
         let words = ["sh", "-c", "trap '' TERM; sleep 3600 & sleep 3600; sleep 3600"].map(str::to_owned);
         let stop = AtomicBool::new(true);
         let ended = Load::Command(words.to_vec()).run(true, &mut NoMeter, &stop);

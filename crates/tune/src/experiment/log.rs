@@ -1,4 +1,4 @@
-//! Experiments that were made: a line each beside the journal, so that every step taken on a machine can be shown.
+//! Log of experiments: one line each, in a file beside the journal, so that every step taken on a machine can be shown.
 
 use crate::Error;
 use crate::store::{PRIVATE, Store};
@@ -15,7 +15,7 @@ fn path(store: &Store) -> PathBuf {
 /// Adds an experiment.
 ///
 /// # Errors
-/// It cannot be written.
+/// Fails if the file cannot be written.
 pub fn remember(store: &Store, trial: &Trial) -> Result<(), Error> {
     let path = path(store);
     let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
@@ -26,7 +26,7 @@ pub fn remember(store: &Store, trial: &Trial) -> Result<(), Error> {
     file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// Without secrets of the command that was measured; what an earlier version wrote down may hold them too.
+/// Removes secrets in the measured command; records of earlier versions may contain them too.
 fn masked(mut trial: Trial) -> Trial {
     let watched = trial.guards.iter_mut().chain(&mut trial.mechanism).map(|watched| &mut watched.metric);
     for metric in watched.chain([&mut trial.metric]) {
@@ -35,11 +35,11 @@ fn masked(mut trial: Trial) -> Trial {
     trial
 }
 
-/// Every experiment, the oldest first, and how many whole lines are none that this version can read. A line that was cut short
-/// says nothing.
+/// Reads every experiment, the oldest first, and counts the complete lines that this version cannot read. Ignores a truncated
+/// line.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Fails if the file cannot be read.
 pub fn remembered(store: &Store) -> Result<(Vec<Trial>, usize), Error> {
     let path = path(store);
     let bytes = match whyslow_trusted::read(&path) {
@@ -57,7 +57,7 @@ pub fn remembered(store: &Store) -> Result<(Vec<Trial>, usize), Error> {
     Ok((trials, unread))
 }
 
-/// Whether a file ends within a line: what is added then begins a new one.
+/// Whether a file ends within a line; an appended record must then start a new one.
 fn is_torn(path: &Path) -> bool {
     let last = File::open(path).and_then(|mut file| {
         let mut last = [0];

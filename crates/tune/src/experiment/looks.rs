@@ -1,5 +1,5 @@
-//! When an experiment is looked at, and how much of the error it may make is spent each time: who looks after every pair and
-//! stops when it looks good finds an effect of nothing in one of five trials.
+//! Planned interim looks at an experiment, and the part of the allowed error that each spends: testing after every pair and
+//! stopping at a good result would find a nonexistent effect in one of five trials.
 
 use whyslow_compare::stats::paired::MOST_PAIRS;
 
@@ -7,15 +7,15 @@ use whyslow_compare::stats::paired::MOST_PAIRS;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) pairs: usize,
-    /// What p must not exceed at this look.
+    /// Significance level at this look.
     pub(super) alpha: f64,
 }
 
-/// `count` looks at even distances, the last after all `pairs`, that together spend `alpha`; those at which not even pairs that
-/// all agree would tell, with so many tests to correct for, are no looks.
+/// Plans `count` looks at even distances, the last after all `pairs`, that together spend `alpha`. Omits looks at which not even
+/// unanimous pairs would be significant, given the number of tests to correct for.
 ///
 /// The part spent by a look at the share t of the pairs is t cubed (Kim and DeMets, Biometrika 74, 1987): little early on, when
-/// little is known. What the looks spend adds up, so that no assumption about how they depend on each other is made.
+/// little is known. The parts are added up, so that no assumption about the dependence between looks is made.
 pub(super) fn looks(pairs: usize, count: usize, alpha: f64, tests: usize) -> Result<Vec<Look>, usize> {
     let mut looks = Vec::new();
     let mut spent = 0.0;
@@ -30,20 +30,20 @@ pub(super) fn looks(pairs: usize, count: usize, alpha: f64, tests: usize) -> Res
     if looks.last().is_some_and(|look| look.pairs == pairs) {
         return Ok(looks);
     }
-    // One look at the end spends it all, and needs the fewest.
+    // A single look at the end spends all of alpha, and needs the fewest pairs.
     if can_tell(pairs, alpha, tests) {
         return Ok(vec![Look { pairs, alpha }]);
     }
     Err((1..=MOST_PAIRS).find(|pairs| can_tell(*pairs, alpha, tests)).unwrap_or(MOST_PAIRS))
 }
 
-/// Whether the smallest p of so many pairs, that of all agreeing, is small enough for the strictest of the tests.
+/// Whether the smallest p of this many pairs, when all agree, is small enough for the strictest of the tests.
 fn can_tell(pairs: usize, alpha: f64, tests: usize) -> bool {
     2.0 * 0.5_f64.powi(i32::try_from(pairs).unwrap_or(i32::MAX)) <= alpha / tests.max(1) as f64
 }
 
-/// Alpha for tests that come one after the other, when what a later one will show is not known yet: each has an equal part, and
-/// what one that held did not use up goes to the next (the fall-back procedure of Wiens, Pharmaceutical Statistics 2, 2003).
+/// Alpha for successive tests whose later results are not known yet: each has an equal part, and a test that rejects passes its
+/// alpha on to the next (the fall-back procedure of Wiens, Pharmaceutical Statistics 2, 2003).
 #[derive(Clone, Copy, Debug)]
 pub struct AlphaBudget {
     part: f64,
@@ -51,18 +51,18 @@ pub struct AlphaBudget {
 }
 
 impl AlphaBudget {
-    /// For so many tests.
+    /// Divides alpha among this many tests.
     pub fn of(alpha: f64, tests: usize) -> Self {
         let part = alpha / tests.max(1) as f64;
         Self { part, next: part }
     }
 
-    /// What the next test may spend.
+    /// Returns the alpha of the next test.
     pub fn next(&self) -> f64 {
         self.next
     }
 
-    /// Tells whether that test held.
+    /// Records whether that test rejected.
     pub fn settle(&mut self, held: bool) {
         self.next = if held { self.next + self.part } else { self.part };
     }
@@ -84,7 +84,7 @@ mod tests {
     fn six_pairs_tell_of_one_test_and_seven_of_two() {
         assert_eq!(looks(6, 1, 0.05, 1).unwrap(), [Look { pairs: 6, alpha: 0.05 }]);
         assert_eq!(looks(6, 1, 0.05, 2), Err(7));
-        // An early look would leave too little for the end, and is not made.
+        // An early look would leave too little for the end, so it is not planned.
         assert_eq!(looks(6, 2, 0.05, 1).unwrap(), [Look { pairs: 6, alpha: 0.05 }]);
     }
 

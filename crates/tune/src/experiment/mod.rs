@@ -1,5 +1,6 @@
-//! Did it help? A change is made and rolled back in interleaved pairs, in random order, and judged by the pairs' ratios: drift
-//! and bursts of load then hit both sides alike, where a block before against a block after takes them for an effect.
+//! Trials of a change. The change is made and rolled back in interleaved pairs, in random order, and judged by the pairs' ratios:
+//! drift and bursts of load then affect both sides alike, whereas a comparison of one block before with one after takes them for
+//! an effect.
 
 mod judge;
 mod load;
@@ -22,69 +23,69 @@ use crate::Error;
 use std::time::Duration;
 use whyslow_compare::stats::paired::MOST_PAIRS;
 
-/// What is measured.
+/// A metric to be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricSpec {
     /// Its name and unit, for the record.
     pub name: String,
-    /// Whether less of it is better.
+    /// Whether lower values are better.
     pub lower_is_better: bool,
 }
 
-/// Where a value comes from.
+/// Origin of a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricSource {
-    /// How long the command took.
+    /// Duration of the command.
     Time,
-    /// The last number it wrote to standard output.
+    /// The last number that the command wrote to standard output.
     Number,
-    /// The meter: its next value.
+    /// The next value of the meter.
     Live,
 }
 
-/// How an experiment is laid out; all of it is fixed before the first measurement.
+/// Plan of an experiment, fixed before the first measurement.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// What is changed, for the record.
+    /// The changes, for the record.
     pub changes: Vec<String>,
-    /// What the change is for.
+    /// The metric that the change should improve.
     pub target: MetricSpec,
-    /// What must not get worse.
+    /// Metrics that must not get worse.
     pub guards: Vec<MetricSpec>,
-    /// What the change works through: it must get better, in the sense given.
+    /// The metric through which the change works: it must improve in the given direction.
     pub mechanism: Option<MetricSpec>,
-    /// Pairs with and without the change, at most.
+    /// Maximum number of pairs with and without the change.
     pub pairs: usize,
-    /// Pairs without any change, before.
+    /// Number of pairs without any change, measured first.
     pub noise_pairs: usize,
-    /// How often it is looked at, the last time after all pairs; it ends at the first look that tells.
+    /// Number of looks, the last after all pairs; the experiment ends at the first conclusive look.
     pub looks: usize,
-    /// How long is waited after each switch before anything is measured.
+    /// Time to wait after each switch before measuring.
     pub settle: Duration,
     /// The smallest effect of interest, as a ratio.
     pub delta: f64,
-    /// How often an effect of nothing may be taken for one.
+    /// Accepted rate of false positives.
     pub alpha: f64,
-    /// Where the order of pairs comes from.
+    /// Seed for the order within pairs.
     pub seed: u64,
 }
 
 impl Design {
-    /// The fewest pairs of which all agreeing is no accident (2 / 2^6 = 0.031), and the most that are flipped one by one.
+    /// The fewest pairs whose agreement is significant (2 / 2^6 = 0.031), and the most whose sign flips are enumerated.
     pub const PAIRS: std::ops::RangeInclusive<usize> = 6..=MOST_PAIRS;
 
     /// The default rate of false positives.
     pub const ALPHA: f64 = 0.05;
 }
 
-/// What an experiment is made with.
+/// Environment in which an experiment runs.
 pub trait TestBed {
     /// Makes the change, or rolls it back.
     fn switch(&mut self, with: bool) -> Result<(), Error>;
 
-    /// Waits; an interrupt ends it.
+    /// Waits; an interrupt ends the wait.
     fn wait(&mut self, time: Duration) -> Result<(), Error>;
 
-    /// Measures once: a number that is not negative for each metric of the design, what the change is for first.
+    /// Measures once: a non-negative number for each metric of the design, the target first.
     fn measure(&mut self, step: usize, steps: usize) -> Result<MetricValues, Error>;
 }

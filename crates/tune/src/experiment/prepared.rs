@@ -1,5 +1,5 @@
-//! A change that shows only after a restart or a reboot: measured before, made, and measured after. Between the two halves it is
-//! kept in a file beside the journal.
+//! A change that takes effect only after a restart or a reboot: measured before, applied, and measured after. Between the two
+//! halves the experiment is stored in a file beside the journal.
 
 use super::judge::judge_blocks;
 use super::{Design, Load};
@@ -17,37 +17,37 @@ use whyslow_model::tune::{HistoryEntry, Status, Trial, TrialEvidence, TrialPair}
 /// The first half of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// When the change was made, RFC 3339.
+    /// Time of the change, RFC 3339.
     pub at: String,
     /// Its number in the history.
     pub id: u64,
-    /// The boot it was made in.
+    /// Boot ID at the time of the change.
     pub boot: String,
-    /// Whether it shows only at the next boot.
+    /// Whether the change takes effect only at the next boot.
     pub needs_reboot: bool,
-    /// The changes, as they were asked for.
+    /// The changes, as requested.
     pub changes: Vec<String>,
-    /// What is measured, in the words of the command line.
+    /// The metric, in the words of the command line.
     pub measured: String,
-    /// The same, for the record.
+    /// Name of the metric, for the record.
     pub metric: String,
-    /// Whether less of it is better.
+    /// Whether lower values are better.
     pub lower_is_better: bool,
-    /// The command that is measured; empty for the load that the machine has anyhow.
+    /// The measured command; empty for the machine's present load.
     pub command: Vec<String>,
-    /// For how long at a time, in seconds, where there is no command.
+    /// Duration of a measurement without a command, in seconds.
     pub seconds: f64,
     /// The smallest effect of interest, as a ratio.
     pub delta: f64,
-    /// What was measured before the change.
+    /// Values measured before the change.
     pub before: Vec<f64>,
 }
 
 impl Prepared {
-    /// The one that waits for its second half.
+    /// Returns the experiment that waits for its second half.
     ///
     /// # Errors
-    /// The file is there and cannot be read.
+    /// Fails if the file exists but cannot be read.
     pub fn waiting(store: &Store) -> Result<Option<Self>, Error> {
         let path = path(store);
         let text = match fs::read(&path) {
@@ -57,10 +57,11 @@ impl Prepared {
         serde_json::from_slice(&text).map(Some).map_err(|e| Error::Journal(format!("{}: {e}", path.display())))
     }
 
-    /// Keeps it until its second half; replaced whole, so that a crash leaves the old file or the new one.
+    /// Stores the experiment until its second half. Replaces the file atomically, so that a crash leaves the old file or the new
+    /// one.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub fn keep(&self, store: &Store) -> Result<(), Error> {
         let (path, new) = (path(store), path(store).with_extension("new"));
         let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
@@ -71,10 +72,10 @@ impl Prepared {
         fs::rename(&new, &path).map_err(failed)
     }
 
-    /// Forgets it.
+    /// Removes the stored experiment.
     ///
     /// # Errors
-    /// The file cannot be removed.
+    /// Fails if the file cannot be removed.
     pub fn forget(store: &Store) -> Result<(), Error> {
         match fs::remove_file(path(store)) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Journal(format!("{}: {e}", path(store).display()))),
@@ -82,18 +83,18 @@ impl Prepared {
         }
     }
 
-    /// Whether its change still stands.
+    /// Whether its change is still in place.
     pub fn stands(&self, history: &[HistoryEntry]) -> bool {
         let own = history.iter().find(|entry| entry.transaction.id == self.id);
         own.is_some_and(|entry| entry.status == Status::Applied && !entry.outstanding().is_empty())
     }
 
-    /// Whether the machine has booted since, where that is what it takes.
+    /// Whether the change can have taken effect: the machine has booted since, if that is necessary.
     pub fn can_show(&self, machine: &Machine) -> bool {
         !self.needs_reboot || self.boot != machine.boot()
     }
 
-    /// What it is measured under.
+    /// Returns the load to measure under.
     pub fn load(&self) -> Load {
         match self.command.as_slice() {
             [] => Load::Present(Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::from_secs(1))),
@@ -101,7 +102,7 @@ impl Prepared {
         }
     }
 
-    /// The experiment with its second half.
+    /// Returns the experiment with its second half.
     pub fn judged(&self, after: &[f64]) -> Trial {
         let judged = judge_blocks(&self.before, after, self.lower_is_better, Design::ALPHA, self.delta);
         let pair = |(without, with): (&f64, &f64)| TrialPair { without: *without, with: *with, with_first: false };

@@ -12,16 +12,16 @@ use whyslow_model::tune::{Trial, TrialEvidence, TrialPair, TrialVerdict, Watched
 /// If the noise would hide even an effect of this size (twice as good), the experiment is refused.
 const HOPELESS: f64 = 1.0;
 
-/// A pause before each measurement, whether or not the change was switched. Making a change costs other work than rolling it
-/// back, and a process that has just run waits longer for a busy CPU: without the pause, a change without effect made a command of
-/// 10 ms a third slower.
+/// Pause before each measurement, whether or not the change was switched. Making a change costs other work than rolling it back,
+/// and a process that has just run waits longer for a busy CPU: without the pause, a change without effect made a command of 10
+/// ms a third slower.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Measures and judges. The change is rolled back at the end, whatever the verdict. If interrupted, the trial reports the pairs
 /// measured so far, which prove nothing.
 ///
 /// # Errors
-/// What ended it before the first pair, or why it could not show anything.
+/// Fails if it ended before the first pair, or if it could not show anything.
 pub fn run(design: &Design, bench: &mut dyn TestBed) -> Result<Trial, Error> {
     let looks = design.looks()?;
     let mut runner = Runner { design, bench, random: SmallRng::seed_from_u64(design.seed), is_on: false, step: 0 };
@@ -33,7 +33,7 @@ pub fn run(design: &Design, bench: &mut dyn TestBed) -> Result<Trial, Error> {
 }
 
 fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, Error> {
-    // The first run warms caches, and counts for nothing.
+    // The first run warms caches and is discarded.
     let warm = runner.measure(false)?;
     let noise = (0..design.noise_pairs).map(|_| runner.pair(false)).collect::<Result<Vec<_>, _>>()?;
     let analysis = Analysis { design, noise };
@@ -50,7 +50,7 @@ fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, 
         let judged = analysis.judged(looks, look, &pairs);
         let is_decided = match judged.verdict {
             TrialVerdict::Inconclusive => false,
-            // What it works through may still show.
+            // The mechanism may still be confirmed.
             TrialVerdict::Helped => judged.is_proven(),
             _ => true,
         };
@@ -62,10 +62,10 @@ fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, 
     trial.ok_or_else(|| Error::Usage("an experiment has one look at least".into()))
 }
 
-/// Whether the pairs of a design can tell anything at its alpha.
+/// Checks that the pairs of a design can be significant at its alpha.
 ///
 /// # Errors
-/// How many it would take.
+/// Returns the number of pairs needed.
 pub fn can_tell(design: &Design) -> Result<(), Error> {
     design.looks().map(|_| ())
 }
@@ -88,7 +88,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Two measurements in random order; with `real` one of them has the change.
+    /// Measures twice, in random order; if `real`, one of the two has the change.
     fn pair(&mut self, real: bool) -> Result<MeasuredPair, Error> {
         let with_first = self.random.random();
         let first = self.one(real && with_first)?;
@@ -104,7 +104,7 @@ impl Runner<'_> {
         self.bench.measure(self.step, self.design.steps())
     }
 
-    /// The same, where what the change is for must have a value.
+    /// Measures once and requires a value for the target.
     fn one(&mut self, with: bool) -> Result<MetricValues, Error> {
         let measurement = self.measure(with)?;
         let target = measurement.first().copied().flatten();
@@ -131,14 +131,14 @@ impl Runner<'_> {
     }
 }
 
-/// What is known once the pairs without any change are measured.
+/// State after the pairs without any change were measured.
 struct Analysis<'a> {
     design: &'a Design,
     noise: Vec<MeasuredPair>,
 }
 
 impl Analysis<'_> {
-    /// Whether pairs with the change can tell anything.
+    /// Checks that pairs with the change can show an effect.
     fn is_of_use(&self, warm: &MetricValues) -> Result<(), Error> {
         let name = &self.design.target.name;
         let mut all = self.noise.iter().flat_map(|pair| [&pair.without, &pair.with]).chain([warm]);
@@ -197,7 +197,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// What there is where no look was come to: how many pairs there would be was fixed beforehand, so that fewer prove nothing.
+    /// Returns the result if no look was reached: the number of pairs was fixed beforehand, so fewer prove nothing.
     fn cut_short(&self, looks: &[Look], look: &Look, pairs: &[MeasuredPair]) -> Trial {
         let verdict = TrialVerdict::Inconclusive;
         Trial { verdict, pairs_needed: None, interrupted: true, ..self.judged(looks, look, pairs) }
@@ -222,7 +222,7 @@ fn watched(metric: &MetricSpec, pairs: Vec<TrialPair>, judged: judge::Judgement)
     }
 }
 
-/// The pairs in which both values of a metric are known.
+/// Returns the pairs in which both values of a metric are known.
 fn known(pairs: &[MeasuredPair], at: usize) -> Vec<TrialPair> {
     let value = |measurement: &MetricValues| {
         measurement.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0)
@@ -246,7 +246,7 @@ impl Design {
         })
     }
 
-    /// The number of measurements if no interim look ends it early.
+    /// Returns the number of measurements if no interim look ends the experiment early.
     fn steps(&self) -> usize {
         2 * (self.pairs + self.noise_pairs) + 1
     }

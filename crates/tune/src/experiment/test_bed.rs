@@ -16,35 +16,36 @@ use whyslow_model::tune::HistoryEntry;
 
 /// A change and the load it is tried under.
 pub struct TrialSetup {
-    /// What for, for the history.
+    /// Reason, for the history.
     pub why: String,
     /// The change.
     pub requests: Vec<ChangeRequest>,
-    /// What is measured under.
+    /// The load to measure under.
     pub load: Load,
-    /// Where the value of each metric of the design comes from, in its order.
+    /// Origin of each metric's value, in the order of the design.
     pub measured: Vec<MetricSource>,
-    /// What reads the live ones among them.
+    /// Reads the live metrics.
     pub meter: Box<dyn Meter>,
 }
 
-/// Makes and rolls back changes around a load. However it is dropped, all is rolled back that was not kept; a guard does so
-/// where the program dies.
+/// Makes and rolls back changes around a load. Dropping it rolls back everything that was not kept; a guard does so if the
+/// program dies.
 pub struct LiveTestBed<'a> {
     session: Session,
     machine: Machine,
     around: TrialSetup,
     stop: Arc<AtomicBool>,
-    /// The change that is being tried, while it is made.
+    /// The transaction under trial, while the change is made.
     made: Option<u64>,
-    /// Changes that stand for as long as this does, the oldest first.
+    /// Transactions that stay in place as long as the test bed exists, the oldest first.
     standing: Vec<u64>,
     is_guarded: bool,
     tell: &'a dyn Fn(usize, usize),
 }
 
 impl<'a> LiveTestBed<'a> {
-    /// With the run that may change settings. `stop` is raised where it shall end early; `tell` hears of each measurement.
+    /// Creates a test bed in a session that may change settings. `stop` is raised to end it early; `tell` is called for each
+    /// measurement.
     pub fn new(
         machine: &Machine,
         session: Session,
@@ -56,30 +57,30 @@ impl<'a> LiveTestBed<'a> {
         Self { session, machine, around, stop, made: None, standing: Vec::new(), is_guarded: false, tell }
     }
 
-    /// Goes on with another change. What was tried before is rolled back, unless it stands.
+    /// Continues with another change. Rolls back the previous one, unless it was left in place.
     ///
     /// # Errors
-    /// It could not be rolled back.
+    /// Fails if it could not be rolled back.
     pub fn turn_to(&mut self, around: TrialSetup) -> Result<(), Error> {
         self.switch(false)?;
         self.around = around;
         Ok(())
     }
 
-    /// Makes the change once more, and lets it stand until this is dropped, [`clear`](Self::clear)ed or kept.
+    /// Makes the change once more, and leaves it in place until this is dropped, [`clear`](Self::clear)ed or kept.
     ///
     /// # Errors
-    /// It could not be made; all is as it was.
+    /// Fails if the change could not be made; nothing has changed then.
     pub fn let_stand(&mut self) -> Result<(), Error> {
         self.switch(true)?;
         self.standing.extend(self.made.take());
         Ok(())
     }
 
-    /// Rolls back all that stands, the latest first.
+    /// Rolls back everything that was left in place, the latest first.
     ///
     /// # Errors
-    /// It could not be.
+    /// Fails if a change could not be rolled back.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.switch(false)?;
         while let Some(id) = self.standing.pop() {
@@ -88,18 +89,18 @@ impl<'a> LiveTestBed<'a> {
         Ok(())
     }
 
-    /// Makes the change once more, for good; the number of the transaction.
+    /// Makes the change once more, permanently. Returns the ID of the transaction.
     ///
     /// # Errors
-    /// It could not be made; all is as it was.
+    /// Fails if the change could not be made; nothing has changed then.
     pub fn keep(&mut self) -> Result<u64, Error> {
         self.keep_noted(|_| Ok(()))
     }
 
-    /// The same, where `note` has to succeed before it is for good.
+    /// Makes the change permanently, but only if `note` succeeds.
     ///
     /// # Errors
-    /// It could not be made or noted; all is as it was.
+    /// Fails if the change could not be made or noted; nothing has changed then.
     pub fn keep_noted(&mut self, note: impl FnOnce(&HistoryEntry) -> Result<(), Error>) -> Result<u64, Error> {
         self.switch(true)?;
         let nothing = || Error::Usage("there is nothing to keep".into());
@@ -119,7 +120,7 @@ impl<'a> LiveTestBed<'a> {
         Err(Error::RolledBack { why: "another process changed settings meanwhile".into(), outcomes })
     }
 
-    /// A value for each metric, in the order of the design.
+    /// Reads a value for each metric, in the order of the design.
     fn read_metrics(&mut self) -> Result<MetricValues, Error> {
         let read = self.around.measured.contains(&MetricSource::Number);
         self.around.meter.start();
@@ -145,7 +146,7 @@ impl TestBed for LiveTestBed<'_> {
             (true, None) => {
                 let plan = Plan::of(&self.machine, &self.around.why, &self.around.requests);
                 plan.all_possible()?;
-                // One guard is enough: it waits for the lock, and finds whatever is being tried when this program is gone.
+                // One guard is enough: it waits for the lock, and finds the change under trial when this program is gone.
                 let guard = (!self.is_guarded).then_some(&guardian::start as Guard);
                 let terms = Terms { guard, stop: Some(&self.stop), ..Terms::default() };
                 self.made = Some(self.session.try_out(&plan, &terms)?);
@@ -173,7 +174,7 @@ impl TestBed for LiveTestBed<'_> {
 impl Drop for LiveTestBed<'_> {
     fn drop(&mut self) {
         for id in self.made.take().into_iter().chain(self.standing.drain(..).rev()) {
-            // What cannot be rolled back now stands in the journal as begun: the next run tries again, and says so.
+            // If it cannot be rolled back now, it stays in the journal as begun: the next run tries again, and reports it.
             let _ = self.session.roll_back_trial(id);
         }
     }

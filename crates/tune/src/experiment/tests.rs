@@ -1,11 +1,11 @@
-//! What the statistics make of simulated noise, and of noise that was recorded.
+//! Statistical tests with simulated and recorded noise.
 
 use super::*;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use whyslow_model::tune::{Trial, TrialVerdict};
 
-/// A bench whose measure drifts, with noise that remembers itself, and an effect of the change.
+/// A test bed whose metric drifts, with autocorrelated noise and an effect of the change.
 struct Drifting {
     effect: f64,
     on_guard: f64,
@@ -109,7 +109,7 @@ fn what_helps_and_harms_a_guard_has_not_helped() {
 
 #[test]
 fn what_does_not_move_is_no_cause() {
-    // The third figure follows the first; here it is to rise while that falls.
+    // The third metric follows the first; the design requires it to rise while the first falls.
     let against = MetricSpec { name: "moves".into(), lower_is_better: false };
     let wrong = Design { guards: vec![metric("guard")], mechanism: Some(against), ..design(3) };
     let trial = tried(&wrong, -0.20, 0.0, 3);
@@ -143,12 +143,11 @@ fn what_would_tell_nothing_is_refused() {
     assert!(refused(&Design { pairs: 6, guards, ..design(1) }, &[Some(1.0)]).contains("at least 7 are needed"));
 }
 
-/// Noise that was recorded: microseconds that the same command took again and again on a machine of two processors, which five
-/// builds were running on at the same time (`noise.processor.txt`: dd of 100 MiB from /dev/zero; `noise.disk.txt`: four writes
-/// of 64 KiB, each followed by fdatasync).
+/// Recorded noise: run times in microseconds of the same command, repeated on a machine of two CPUs while five builds ran on it
+/// (`noise.processor.txt`: dd of 100 MiB from /dev/zero; `noise.disk.txt`: four writes of 64 KiB, each followed by fdatasync).
 const RECORDED: [&str; 2] = [include_str!("noise.processor.txt"), include_str!("noise.disk.txt")];
 
-/// Plays a stretch of the recording; the change makes it take so many times as long.
+/// Replays a section of the recording; the change multiplies the times by `factor`.
 struct RecordedNoise<'a> {
     left: &'a [f64],
     factor: f64,
@@ -172,7 +171,7 @@ impl TestBed for RecordedNoise<'_> {
     }
 }
 
-/// The verdicts of trials over stretches of each recording, in random orders.
+/// Returns the verdicts of trials over sections of each recording, in random orders.
 fn verdicts(factor: f64, looks: usize) -> Vec<TrialVerdict> {
     let mut verdicts = Vec::new();
     for recorded in RECORDED {
@@ -181,7 +180,7 @@ fn verdicts(factor: f64, looks: usize) -> Vec<TrialVerdict> {
             let seed = seed as u64 + 1;
             let design = Design { pairs: if looks > 1 { 20 } else { 10 }, looks, ..design(seed) };
             let mut bench = RecordedNoise { left: &times[start..start + 50], factor, is_on: false };
-            // What differs too much by itself is refused, and so called nothing either.
+            // A section that varies too much is refused, and yields no verdict.
             verdicts.extend(run(&design, &mut bench).map(|trial| trial.verdict));
         }
     }

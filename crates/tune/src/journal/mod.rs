@@ -1,5 +1,5 @@
-//! The journal of changes: a line for each record, only ever added to. What is to be done stands there, on the disk, before
-//! it is done; so whatever happens in between, the next run can bring back what was.
+//! The journal of changes: one line per record, append-only. A planned change is on the disk before it is made; so whatever
+//! happens in between, the next run can restore the original values.
 
 mod record;
 
@@ -16,36 +16,37 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    /// The length of the file as this left it, all of it whole records: what is that long still is not read again.
+    /// Length of the file after our last write, all of it complete records: if the length is unchanged, the file is not read
+    /// again.
     left: Cell<Option<u64>>,
 }
 
 /// Whether a record must be on the disk before anything else is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sync {
-    /// A power cut must not lose it.
+    /// The record must survive a power cut.
     Now,
-    /// A power cut that loses it takes with it what it tells of.
+    /// A power cut that loses the record also loses the change that it describes.
     Later,
 }
 
 impl Journal {
-    /// The journal in a folder.
+    /// Returns the journal in a folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self { path: folder.join("journal.jsonl"), left: Cell::new(None) }
     }
 
-    /// Reads all there is. A last line without its end was being written when the program or the machine died, and what
-    /// it tells of had not begun: it says nothing. A whole line that is no record known here is kept and counted: another
-    /// version may have written it.
+    /// Reads all records. An incomplete last line was being written when the program or the machine died; the change that it
+    /// describes had not begun, so the line is ignored. A complete line of an unknown kind is kept and counted: another version
+    /// may have written it.
     pub(crate) fn read(&self) -> Result<Ledger, Error> {
         Ok(self.parse()?.0)
     }
 
-    /// The ledger, and how many bytes of the file are whole lines.
+    /// Returns the ledger, and the number of bytes of the file that are complete lines.
     fn parse(&self) -> Result<(Ledger, u64), Error> {
         let mut bytes = Vec::new();
-        // What stands there is done by whoever reads it: another user must not have written it.
+        // A root process acts on the journal's content, so another user must not have written it.
         match whyslow_trusted::open(&self.path).and_then(|mut file| file.read_to_end(&mut bytes)) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok((Ledger::default(), 0)),
             other => other.map_err(|e| self.failed("cannot be read", &e))?,
@@ -63,7 +64,7 @@ impl Journal {
         Ok((ledger, whole))
     }
 
-    /// Adds a record behind the last whole one. Where there is no room for it the file is as it was before.
+    /// Appends a record after the last complete one. If there is no room for it, the file stays as before.
     pub(crate) fn append(&self, record: &Record, sync: Sync) -> Result<(), Error> {
         let whole = match self.left.take() {
             Some(left) if left == self.size() => left,
@@ -83,7 +84,7 @@ impl Journal {
         file.seek(SeekFrom::Start(at))?;
         let written = file.write_all(line).and_then(|()| if sync == Sync::Now { file.sync_all() } else { Ok(()) });
         if let Err(e) = written {
-            // What fails here is cut off by the next writer.
+            // If this fails, the next writer truncates the file.
             let _ = file.set_len(at);
             return Err(e);
         }
@@ -93,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Bytes of the file: another number says that something was added.
+    /// Returns the size of the file in bytes: a different size means that records were added.
     pub(crate) fn size(&self) -> u64 {
         fs::metadata(&self.path).map_or(0, |meta| meta.len())
     }
@@ -174,7 +175,7 @@ mod tests {
         let journal = Journal::in_folder(folder.path());
         journal.append(&begin(1), Sync::Now).unwrap();
         let first = fs::read(&journal.path).unwrap();
-        // Of a later version, at the end and in the middle; and what a disk made of others.
+        // Lines of a later version, at the end and in the middle, and lines damaged by a disk.
         for line in [
             &b"{\"record\":\"sealed\",\"id\":7,\"by\":\"x\"}\n"[..],
             b"{\"record\":\"undone\",\"id\":7,\"because\":\"whim\"}\n",
@@ -188,7 +189,7 @@ mod tests {
             let ledger = journal.read().unwrap();
             assert_eq!((ledger.entries[0].status, ledger.unread.len()), (Status::Applied, 1), "{line:?}");
             assert_eq!(ledger.unread[0].line, 2);
-            // A number that such a line has is not given to another.
+            // The ID in such a line is not reused.
             assert_eq!(ledger.next_id(), if line.starts_with(b"{") { 8 } else { 2 }, "{line:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What the journal holds, line by line.
+//! Records of the journal, line by line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,43 +9,43 @@ use whyslow_model::tune::{ChangeOutcome, Held, HistoryEntry, Reason, Status, Tra
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub(crate) enum Record {
-    /// What will be done; on the disk before anything is.
+    /// Planned changes; written to the disk before any of them is made.
     Begin(Transaction),
-    /// A change was made, and this is what was read back.
+    /// A change was made, and this value was read back.
     Wrote { id: u64, change: usize, held: Held },
     /// All changes were made.
     Done { id: u64 },
-    /// It was confirmed.
+    /// The transaction was confirmed.
     Confirmed { id: u64, at: String },
-    /// It was rolled back.
+    /// The transaction was rolled back.
     Undone { id: u64, at: String, because: Reason, outcomes: Vec<Undoing> },
 }
 
-/// What the records come to: every transaction with what became of it.
+/// State after all records: every transaction with its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
     pub(crate) entries: Vec<HistoryEntry>,
-    /// Whole lines that are no record known here.
+    /// Complete lines that are not known records.
     pub(crate) unread: Vec<Unread>,
 }
 
 /// A line of the journal that this version cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What it calls itself, where it is a record of another version.
+    /// The kind it names, if it is a record of another version.
     pub kind: Option<String>,
-    /// The change it is about, where it says so.
+    /// ID of the change that it names, if any.
     pub id: Option<u64>,
 }
 
 impl Ledger {
-    /// Takes in one record. One that refers to no transaction says nothing.
+    /// Applies one record. Ignores one that refers to no transaction.
     pub(crate) fn take(&mut self, record: Record) {
         match record {
             Record::Begin(mut transaction) => {
-                // What an earlier version wrote down may hold secrets.
+                // Records of earlier versions may contain secrets.
                 transaction.who.command = mask::line(&transaction.who.command);
                 transaction.why = mask::line(&transaction.why);
                 self.entries.push(HistoryEntry::begun(transaction));
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// Takes note of a line that is no record known here.
+    /// Stores a line that is not a known record.
     pub(crate) fn keep_unread(&mut self, line: usize, text: &[u8]) {
         let value: Value = serde_json::from_slice(text).unwrap_or_default();
         let is_word = |kind: &&str| kind.len() <= 40 && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -89,14 +89,14 @@ impl Ledger {
         self.entries.iter().rev().find(|entry| entry.transaction.id == id)
     }
 
-    /// The number of the next transaction.
+    /// Returns the ID of the next transaction.
     pub(crate) fn next_id(&self) -> u64 {
         let unread = self.unread.iter().filter_map(|line| line.id);
         self.entries.iter().map(|entry| entry.transaction.id).chain(unread).max().unwrap_or(0).saturating_add(1)
     }
 }
 
-/// The last attempt of each change counts.
+/// Records the outcomes of a rollback; the last attempt of each change counts.
 fn undone(entry: &mut HistoryEntry, because: Reason, outcomes: Vec<Undoing>) {
     for outcome in outcomes {
         entry.undone.retain(|earlier| earlier.change != outcome.change);
@@ -108,7 +108,7 @@ fn undone(entry: &mut HistoryEntry, because: Reason, outcomes: Vec<Undoing>) {
     let clean = entry.undone.iter().all(|undoing| undoing.outcome.is_clean());
     entry.status = match entry.status {
         _ if outstanding.is_empty() && clean => Status::Undone,
-        // Nothing came of the attempt: it stands as it stood, but is no longer open.
+        // The attempt had no effect: the change is still in place, but no longer open.
         Status::Unconfirmed
             if entry.undone.iter().all(|undoing| matches!(undoing.outcome, ChangeOutcome::Superseded { .. })) =>
         {

@@ -1,4 +1,4 @@
-//! Resolves requests on this machine: what would change, from which value, and what is impossible.
+//! Resolves requests on this machine: the changes, the current values, and requests that are impossible.
 
 mod step;
 #[cfg(test)]
@@ -15,22 +15,21 @@ use std::collections::HashMap;
 use std::time::Duration;
 use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailable};
 
-/// What is to be done, and the settings it is to be done to.
+/// The planned changes, with their settings.
 pub struct Plan {
     pub(crate) why: String,
     pub(crate) items: Vec<PlanItem>,
-    /// Where the setting of each name stands among the items.
+    /// Index of each setting's item, by name.
     places: HashMap<String, usize>,
 }
 
-/// One line of a plan.
 pub(crate) struct PlanItem {
     pub(crate) line: PlanLine,
     pub(crate) setting: Option<SystemSetting>,
 }
 
 impl Plan {
-    /// Resolves requests. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
+    /// Resolves requests. A pattern for an instance (`disk.scheduler@sd*`) stands for each instance that it matches.
     pub fn of(machine: &Machine, why: &str, requests: &[ChangeRequest]) -> Self {
         let mut plan = Self { why: why.to_owned(), items: Vec::new(), places: HashMap::new() };
         for request in requests.iter().filter(|request| !is_implied(request, requests)) {
@@ -41,7 +40,7 @@ impl Plan {
         plan
     }
 
-    /// Adds a request. The last one for a setting counts, in the place of the first.
+    /// Adds a request. The last one for a setting counts, at the position of the first.
     pub(crate) fn add(&mut self, machine: &Machine, request: &ChangeRequest) {
         for target in expanded(machine, &request.target) {
             let item = step::item(machine, request, target);
@@ -55,12 +54,12 @@ impl Plan {
         }
     }
 
-    /// Adds a setting that cannot be as it is wanted.
+    /// Adds a setting that cannot have the requested value.
     pub(crate) fn cannot(&mut self, target: &Target, wanted: &str, why: Unavailable) {
         self.items.push(step::impossible(target, wanted.to_owned(), String::new(), why));
     }
 
-    /// The plan, to be shown.
+    /// Returns the plan as a document to display.
     pub fn document(&self) -> PlanDocument {
         let lines = self.items.iter().map(|item| item.line.clone()).collect();
         let mut files: Vec<String> = self.changes().filter_map(|item| item.setting.as_ref()?.written_file()).collect();
@@ -74,39 +73,39 @@ impl Plan {
         self.changes().next().is_some()
     }
 
-    /// The worst that can come of it.
+    /// Returns the highest risk of its changes.
     pub fn risk(&self) -> Risk {
         self.changes().map(|item| item.line.risk).max().unwrap_or(Risk::Low)
     }
 
-    /// Whether it could cut off or stall whoever makes it, or lowers a limit.
+    /// Whether a change could cut off or stall the user who makes it, or lowers a limit.
     pub fn needs_confirmation(&self) -> bool {
         self.changes().any(|item| item.line.confirm)
     }
 
-    /// How long the traces of the old values take to go.
+    /// Returns the time until the effects of the old values are gone.
     pub fn settle(&self) -> Duration {
         let seconds = self.changes().filter_map(|item| item.setting.as_ref()?.entry.tunable.settle).max();
         Duration::from_secs(seconds.unwrap_or(0).into())
     }
 
-    /// When the last of it shows.
+    /// Returns when the last of the changes takes effect.
     pub fn effect(&self) -> Effect {
         self.changes().map(|item| item.line.effect).max().unwrap_or(Effect::Instant)
     }
 
-    /// The first setting that cannot be as it is wanted.
+    /// Checks that every setting can have the requested value.
     ///
     /// # Errors
-    /// Which, and why.
+    /// Returns the first setting that cannot, and the reason.
     pub fn all_possible(&self) -> Result<(), Error> {
         self.possible(|_| false)
     }
 
-    /// The same, where settings that this machine does not have may be left out.
+    /// Checks that every setting can have the requested value, except for settings that this machine does not have.
     ///
     /// # Errors
-    /// Which setting cannot be as it is wanted, though this machine has it.
+    /// Returns the first setting that cannot, although this machine has it.
     pub fn possible_here(&self) -> Result<(), Error> {
         self.possible(|why| matches!(why, Unavailable::Unsupported(_) | Unavailable::Absent(_)))
     }
@@ -122,10 +121,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether all that would change may be written, as far as that can be known beforehand.
+    /// Checks that all changes are permitted, as far as that can be known beforehand.
     ///
     /// # Errors
-    /// The first setting that may not.
+    /// Returns the first setting that may not be written.
     pub fn all_permitted(&self) -> Result<(), Error> {
         let refused = |item: &PlanItem| {
             let why = item.setting.as_ref()?.may_write().err()?;
@@ -139,18 +138,18 @@ impl Plan {
     }
 }
 
-/// What must be set before something else comes before it; for the rest the order is that of the requests.
+/// Orders settings by their dependencies, and otherwise as requested.
 fn ordered(items: Vec<PlanItem>) -> Vec<PlanItem> {
     let waits = |item: &PlanItem| item.may_wait() && items.iter().any(|other| item.comes_after(other));
     let waits: Vec<bool> = items.iter().map(waits).collect();
-    // Those that wait for nothing keep their places; only among the others is anything to be ordered.
+    // Settings without dependencies keep their places; only the others need to be ordered.
     let (mut waiting, mut ordered) = (Vec::new(), Vec::new());
     for (item, waits) in items.into_iter().zip(waits) {
         if waits { waiting.push(item) } else { ordered.push(item) }
     }
     while !waiting.is_empty() {
         let ready = waiting.iter().position(|item| !waiting.iter().any(|other| item.comes_after(other)));
-        // A circle in the catalogue would leave none ready: a test sees to it that there is none.
+        // A cycle in the catalogue would leave none ready; a test ensures that there is none.
         ordered.push(waiting.remove(ready.unwrap_or(0)));
     }
     ordered
@@ -169,8 +168,8 @@ impl PlanItem {
     }
 }
 
-/// Whether a request goes with another, of the other half of a pair of which one counts: it says that this half shall not
-/// count, or comes later.
+/// Whether another request implies this one: the two are halves of a pair in which only one counts, and this one says that its
+/// half shall not count, or comes later.
 fn is_implied(request: &ChangeRequest, all: &[ChangeRequest]) -> bool {
     let Some(entry) = Catalogue::built_in().find(&request.target.name) else { return false };
     let Some(unset) = &entry.tunable.unset else { return false };
@@ -185,7 +184,7 @@ fn is_implied(request: &ChangeRequest, all: &[ChangeRequest]) -> bool {
     others.any(|(at, _)| is_unset(request) || Some(at) > own)
 }
 
-/// The things that a pattern or a list of processes stands for; the target itself where it names one, or where nothing
+/// Expands a pattern or a list of processes to instances; returns the target itself if it names one instance, or if nothing
 /// matches.
 fn expanded(machine: &Machine, target: &Target) -> Vec<Target> {
     if target.name.starts_with("process.")

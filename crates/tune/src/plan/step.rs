@@ -15,7 +15,7 @@ pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -
             let (wanted, step) = step(&setting, &request.wanted);
             let step = match step {
                 Step::Change { from } => match setting.may_write() {
-                    // Nobody may, whoever asks.
+                    // No user may write it.
                     Err(why @ Unavailable::Unsupported(_)) => Step::Cannot(why),
                     _ => Step::Change { from },
                 },
@@ -58,7 +58,7 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
     PlanItem { line, setting: None }
 }
 
-/// Whether a change makes a limit, or one of several, lower.
+/// Whether a change lowers a limit, or one of several.
 fn lowers(tunable: &Tunable, from: &str, to: &str) -> bool {
     let number = |word: &str| match word.parse::<i128>() {
         _ if tunable.unlimited.as_deref() == Some(word) => i128::MAX,
@@ -69,7 +69,7 @@ fn lowers(tunable: &Tunable, from: &str, to: &str) -> bool {
     tunable.limit && from.split(' ').zip(to.split(' ')).any(|(from, to)| number(to) < number(from))
 }
 
-/// Whether a wrong value could keep whoever makes the change from making it undone.
+/// Whether a wrong value could prevent the user who makes the change from undoing it.
 fn can_stall(machine: &Machine, setting: &SystemSetting) -> bool {
     match setting.entry.tunable.stalls {
         None | Some(Stalls::Nothing) => false,
@@ -86,7 +86,7 @@ fn can_stall(machine: &Machine, setting: &SystemSetting) -> bool {
     }
 }
 
-/// The value that a request resolves to, and the step it needs.
+/// Returns the value that a request resolves to, and the step it needs.
 fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
     let now = match setting.read() {
         Ok(now) => now,
@@ -133,7 +133,8 @@ fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
     }
 }
 
-/// What a bound comes to, number by number: a request that raises lowers none of them. What is no number is taken as it is.
+/// Applies a bound number by number: a request to raise lowers none of them. If either value is not numeric, the requested one is
+/// returned unchanged.
 fn bounded(wanted: &RequestedValue, now: &str, value: &str) -> String {
     let numbers = |text: &str| text.split(' ').map(|word| word.parse::<i128>().ok()).collect::<Option<Vec<_>>>();
     match (numbers(now), numbers(value)) {
@@ -145,7 +146,7 @@ fn bounded(wanted: &RequestedValue, now: &str, value: &str) -> String {
     }
 }
 
-/// The first value that the kernel lists; where it lists none, the first.
+/// Returns the first value that the kernel lists, or the first one if it lists none.
 fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, String> {
     let found = values.iter().find(|value| choices.is_empty() || choices.contains(value) || *value == now);
     found
@@ -154,8 +155,8 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
 }
 
 impl SystemSetting {
-    /// What the setting comes to now: where the other half of a pair counts, what that amounts to. A share of dirty memory is of
-    /// what is available without swapping (Documentation/admin-guide/sysctl/vm.rst: dirty_ratio).
+    /// Returns the value now in force: if the other half of a pair counts, the amount that results from it. A share of dirty
+    /// memory refers to the memory available without swapping (Documentation/admin-guide/sysctl/vm.rst: dirty_ratio).
     fn in_force(&self, now: &str) -> String {
         let share = match self.target.name.as_str() {
             "vm.dirty_bytes" => "vm.dirty_ratio",
@@ -170,7 +171,7 @@ impl SystemSetting {
         bytes().map_or(now.to_owned(), |bytes: u64| bytes.to_string())
     }
 
-    /// What else the value could be, where the kernel lists that.
+    /// Returns the other possible values, if the kernel lists them.
     fn choices(&self) -> Vec<String> {
         match self.entry.values {
             Values::OneOf(_) => self.listed(),

@@ -1,15 +1,15 @@
-//! Functions of our own: values that depend on the machine. Each says in `profiles/` what it rests on.
+//! Functions of our own: values that depend on the machine. Each documents its basis in `profiles/`.
 
 use crate::amount;
 use crate::instances;
 use crate::machine::{Machine, meminfo};
 use whyslow_sense::Root;
 
-/// Assumed write throughput of a disk, bytes per second: of one that seeks, and of any other.
+/// Assumed write throughput of a disk, bytes per second: rotational, and other.
 const ROTATIONAL: u64 = 100 << 20;
 const SOLID: u64 = 400 << 20;
 
-/// Calls one of them; `None` where there is none of that name, or it cannot tell.
+/// Calls a function; returns `None` if there is none of that name, or if it has no result.
 pub(super) fn call(machine: &Machine, name: &str, arguments: &[&str]) -> Option<String> {
     let root = machine.root();
     let value = match (name, arguments) {
@@ -19,11 +19,11 @@ pub(super) fn call(machine: &Machine, name: &str, arguments: &[&str]) -> Option<
         ("write_seconds", [seconds, most]) => {
             (slowest_disk(root)? * whole(seconds)?).min(memory(root)? / 100 * whole(most)?)
         }
-        // Bandwidth times round trip, and half as much again: a part of the buffer is overhead (tcp_adv_win_scale).
+        // Bandwidth times round-trip time, plus half of it: part of the buffer is overhead (tcp_adv_win_scale).
         ("bandwidth_delay", [milliseconds, least, most]) => {
             let (least, milliseconds) = (bytes(least)?, whole(milliseconds)?);
             let most = bytes(most)?.max(least);
-            // Where no link says its speed nothing follows from it: what suits every link is all that is asked for.
+            // If no link reports its speed, nothing follows from it, and the lower bound, which suits every link, is used.
             let window = |speed: u64| (speed / 8 / 1000).saturating_mul(milliseconds) / 2 * 3;
             fastest_link(root).map_or(least, |speed| window(speed).clamp(least, most))
         }
@@ -57,7 +57,7 @@ fn page_size() -> u64 {
     u64::try_from(amount::page_size()).unwrap_or(4096)
 }
 
-/// Memory of the machine, in bytes.
+/// Returns the memory of the machine, in bytes.
 pub(super) fn memory(root: &Root) -> Option<u64> {
     meminfo(root, "MemTotal")
 }
@@ -66,7 +66,7 @@ fn huge_page(root: &Root) -> Option<u64> {
     meminfo(root, "Hugepagesize").filter(|size| *size > 0)
 }
 
-/// Bytes that the slowest disk in use writes in a second, by its kind; of those that say which it is.
+/// Returns the bytes per second that the slowest disk in use writes, by its kind; ignores disks that do not report their kind.
 fn slowest_disk(root: &Root) -> Option<u64> {
     let disks = root.list("sys/block").into_iter().filter(|name| root.at(format!("sys/block/{name}/device")).exists());
     let speed = |name: String| match root.number(&format!("sys/block/{name}/queue/rotational"))? {
@@ -76,8 +76,9 @@ fn slowest_disk(root: &Root) -> Option<u64> {
     disks.filter_map(speed).min()
 }
 
-/// The fastest link that says its speed, in bit/s; `None` where none does (-1: Documentation/ABI/testing/sysfs-class-net). What
-/// virtual interfaces say is made up (veth: 10 Gbit/s, tun: 10 Mbit/s); a bond adds up its members.
+/// Returns the speed of the fastest link that reports one, in bit/s; `None` if none does (-1:
+/// Documentation/ABI/testing/sysfs-class-net). Virtual interfaces report made-up speeds (veth: 10 Gbit/s, tun: 10 Mbit/s) and are
+/// ignored; a bond adds up its members.
 fn fastest_link(root: &Root) -> Option<u64> {
     let is_real = |name: &String| {
         ["device", "bonding"].iter().any(|part| root.at(format!("sys/class/net/{name}/{part}")).exists())
@@ -88,7 +89,7 @@ fn fastest_link(root: &Root) -> Option<u64> {
     known.max().map(|megabits| megabits.saturating_mul(1_000_000))
 }
 
-/// Shared memory that databases hold: System V segments (Oracle; sysvipc(7)), and PostgreSQL's anonymous mapping.
+/// Returns the shared memory of databases: System V segments (Oracle; sysvipc(7)), and PostgreSQL's anonymous mapping.
 fn database_memory(root: &Root) -> u64 {
     let text = root.maybe("proc/sysvipc/shm").unwrap_or_default();
     let segments = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
@@ -96,7 +97,7 @@ fn database_memory(root: &Root) -> u64 {
     segments.sum::<u64>().max(postgres.unwrap_or(0))
 }
 
-/// Numbers of the processes whose names match one of these patterns.
+/// Lists the PIDs of the processes whose names match one of these patterns.
 pub(super) fn running(root: &Root, names: &[&str]) -> Vec<String> {
     let is_process = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
     let is_named = |pid: &String| {
@@ -106,7 +107,8 @@ pub(super) fn running(root: &Root, names: &[&str]) -> Vec<String> {
     root.list("proc").into_iter().filter(is_process).filter(is_named).collect()
 }
 
-/// The largest anonymous mapping a process shares, in bytes: it stands there as a deleted /dev/zero (proc_pid_maps(5)).
+/// Returns the size of the largest shared anonymous mapping of a process, in bytes: it appears as a deleted /dev/zero
+/// (proc_pid_maps(5)).
 fn largest_shared(root: &Root, pid: &str) -> u64 {
     let text = root.maybe(&format!("proc/{pid}/maps")).unwrap_or_default();
     let size = |line: &str| {
@@ -143,9 +145,9 @@ mod tests {
         assert_eq!(of("memory_share", &["5", "256MiB"]).as_deref(), Some("268435456"));
         assert_eq!(of("memory_pages", &[]).as_deref(), Some("4194304"));
         assert_eq!(of("write_seconds", &["2", "10"]).as_deref(), Some("209715200"));
-        // 10 Gbit/s for 10 ms are 12.5 MB; half as much again.
+        // 10 Gbit/s for 10 ms are 12.5 MB; plus half of it.
         assert_eq!(of("bandwidth_delay", &["10", "1MiB", "64MiB"]).as_deref(), Some("18750000"));
-        // What is not known is not taken for something.
+        // An unknown speed is not used.
         for unknown in ["-1\n", "0\n", "4294967295\n"] {
             write(&folder, "sys/class/net/eth0/speed", unknown);
             assert_eq!(of("bandwidth_delay", &["100", "16MiB", "256MiB"]).as_deref(), Some("16777216"), "{unknown}");

@@ -1,28 +1,27 @@
-//! The syntax of tuned.conf: that of Python's ConfigParser with `=` alone between name and value, `#` and `;` for lines of
-//! comment, ` #` for what follows a value, and values that go on in lines set in deeper. The last of equal names counts.
+//! The syntax of tuned.conf: that of Python's ConfigParser, but with only `=` between name and value, `#` and `;` for comment
+//! lines, ` #` for a comment after a value, and indented continuation lines. The last of equal names counts.
 
 use std::collections::HashMap;
 
-/// A section, its options in their order.
+/// A section with its options in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConfigSection {
     pub(super) name: String,
     pub(super) options: Vec<ConfigOption>,
-    /// Where each option stands: files may have hundreds of thousands.
+    /// Index of each option, because files may have hundreds of thousands.
     places: HashMap<String, usize>,
 }
 
-/// An option of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConfigOption {
     pub(super) name: String,
     pub(super) value: String,
-    /// The comment that stands above it.
+    /// The comment above it.
     pub(super) comment: String,
 }
 
 impl ConfigSection {
-    /// Sets an option, in the place it has.
+    /// Sets an option; an existing one keeps its position.
     pub(super) fn set(&mut self, option: ConfigOption) {
         match self.places.get(&option.name) {
             Some(&at) => self.options[at] = option,
@@ -33,7 +32,7 @@ impl ConfigSection {
         }
     }
 
-    /// An option, by its name.
+    /// Returns an option by its name.
     pub(super) fn get(&self, name: &str) -> Option<&ConfigOption> {
         self.places.get(name).map(|&at| &self.options[at])
     }
@@ -47,7 +46,7 @@ impl ConfigSection {
         Some(value)
     }
 
-    /// Takes several out at once.
+    /// Removes several options at once.
     pub(super) fn drop(&mut self, names: &[String]) {
         if names.iter().any(|name| self.places.contains_key(name)) {
             let names: std::collections::HashSet<&String> = names.iter().collect();
@@ -57,7 +56,7 @@ impl ConfigSection {
     }
 }
 
-/// The sections of a file.
+/// Parses the sections of a file.
 pub(super) fn parse(text: &str) -> Result<Vec<ConfigSection>, String> {
     let mut reader = ConfigParser::default();
     for (number, line) in text.lines().enumerate() {
@@ -69,11 +68,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<ConfigSection>, String> {
 #[derive(Default)]
 struct ConfigParser {
     sections: Vec<ConfigSection>,
-    /// The place of each section, by its name.
+    /// Index of each section, by its name.
     places: HashMap<String, usize>,
-    /// The section that is being read, by its place.
+    /// Index of the section that is being read.
     at: Option<usize>,
-    /// The option whose value may go on, and how far it is set in.
+    /// The option whose value may continue, and its indentation.
     open: Option<(ConfigOption, usize)>,
     comment: Vec<String>,
 }
@@ -87,7 +86,7 @@ impl ConfigParser {
         }
         let text = without_comment(text);
         if text.is_empty() {
-            // An empty line parts a comment from what does not belong to it; in a value it is kept.
+            // An empty line separates a comment from what follows; within a value it is kept.
             if line.trim().is_empty() {
                 self.comment.clear();
             }
@@ -104,7 +103,7 @@ impl ConfigParser {
         }
     }
 
-    /// A line that begins a section or an option.
+    /// Parses a line that begins a section or an option.
     fn start(&mut self, text: &str, depth: usize) -> Result<(), String> {
         self.close();
         if let Some(name) = text.strip_prefix('[').and_then(|rest| rest.rsplit_once(']')).map(|(name, _)| name) {
@@ -139,7 +138,7 @@ impl ConfigParser {
     }
 }
 
-/// A `#` begins a comment where it stands at the start or behind a blank.
+/// Removes a comment: a `#` begins one at the start or after a space.
 fn without_comment(text: &str) -> &str {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_named() {
-        // What the line holds is not repeated: it may be of any file.
+        // The error does not repeat the line, because the file may be any file.
         assert_eq!(parse("x=1").unwrap_err(), "line 1: it comes before the first [section]");
         assert_eq!(parse("[a]\nx\n").unwrap_err(), "line 2: it is neither a [section] nor name=value");
     }
@@ -201,7 +200,7 @@ mod tests {
         ] {
             let start = std::time::Instant::now();
             parse(&format!("[a]\nk=v\n{text}")).unwrap();
-            // A second and a half where it took minutes; a busy machine is slower.
+            // Takes a second and a half rather than minutes; a busy machine is slower.
             assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
         }
     }

@@ -1,15 +1,15 @@
-//! Lists of processors as tuned's functions take them: numbers, ranges, masks (`0xf`), and what is left out (`^2`).
+//! Lists of CPUs in the notation of tuned's functions: numbers, ranges, masks (`0xf`), and exclusions (`^2`).
 
 use crate::machine::Machine;
 use std::collections::BTreeSet;
 use whyslow_model::cpu_list::{self, MAX_CPUS};
 
-/// The processors that a list means; none where it makes no sense.
+/// Returns the CPUs of a list; empty if it is invalid.
 pub(super) fn unpack(list: &str) -> BTreeSet<u32> {
     let (mut cpus, mut out) = (BTreeSet::new(), BTreeSet::new());
     let mut mask: Option<String> = None;
     for word in list.trim_matches(['\'', '"']).split(',').map(str::trim) {
-        // The words of a mask stand between commas too.
+        // Commas also separate the words of a mask.
         if let Some(hex) = mask.as_mut().filter(|_| !word.is_empty()) {
             hex.push_str(word);
         } else if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
@@ -32,7 +32,7 @@ pub(super) fn unpack(list: &str) -> BTreeSet<u32> {
     cpus.into_iter().filter(|cpu| !out.contains(cpu)).collect()
 }
 
-/// The processors of a hexadecimal mask.
+/// Returns the CPUs of a hexadecimal mask.
 pub(super) fn of_mask(hex: &str) -> Vec<u32> {
     let digits = hex.trim_start_matches("0x").chars().filter(|c| *c != ',').rev();
     let bits = |(place, digit): (usize, char)| {
@@ -47,7 +47,7 @@ pub(super) fn list(cpus: &BTreeSet<u32>) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The processors that are in a state: `online`, `present`.
+/// Returns the CPUs in a state: `online`, `present`.
 pub(super) fn in_state(machine: &Machine, state: &str) -> BTreeSet<u32> {
     unpack(&machine.root().word(&format!("sys/devices/system/cpu/{state}")).unwrap_or_default())
 }

@@ -1,13 +1,13 @@
-//! Which devices a unit of a profile is for.
+//! The devices that a unit of a profile applies to.
 
 use crate::instances;
 use crate::machine::Machine;
 use whyslow_model::tune::Scope;
 
-/// Buses whose disks tuned's disk plugin takes; one on no bus (a loop device, dm, md) it takes too.
+/// Buses whose disks tuned's disk plugin accepts; it also accepts devices on no bus (loop, dm, md).
 const BUSES: [&str; 5] = ["scsi", "virtio", "xen", "nvme", "mmc"];
 
-/// The devices of a kind of unit that a rule names: patterns, and `!pattern` for what is left out.
+/// Returns the devices of a kind of unit that a rule selects: patterns, and `!pattern` for exclusions.
 pub(super) fn of(machine: &Machine, kind: &str, rule: &str) -> Vec<String> {
     let root = machine.root();
     let all: Vec<String> = match kind {
@@ -29,7 +29,7 @@ fn is_disk(machine: &Machine, name: &str) -> bool {
     is_known && root.number(&format!("sys/block/{name}/removable")) == Some(0)
 }
 
-/// Whether a rule names a device.
+/// Whether a rule selects a device.
 pub(super) fn is_named(rule: &str, name: &str) -> bool {
     let words: Vec<&str> = rule.split([',', ' ', '\n', '\t']).filter(|word| !word.is_empty()).collect();
     let (out, of): (Vec<&str>, Vec<&str>) = words.into_iter().partition(|word| word.starts_with('!'));
@@ -37,7 +37,7 @@ pub(super) fn is_named(rule: &str, name: &str) -> bool {
     is_in && !out.iter().any(|pattern| instances::matches_pattern(&pattern[1..], name))
 }
 
-/// Paths under a folder that a pattern matches, part by part.
+/// Lists the paths under a folder that match a pattern, component by component.
 pub(crate) fn paths(machine: &Machine, pattern: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for part in pattern.trim_start_matches('/').split('/') {

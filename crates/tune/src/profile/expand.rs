@@ -1,11 +1,11 @@
-//! Variables (`${name}`) and functions (`${f:name:argument:…}`, which may stand in each other) in values. A backslash before
-//! the dollar keeps them as they are.
+//! Variables (`${name}`) and functions (`${f:name:argument:…}`, which can be nested) in values. A backslash before the dollar
+//! keeps them unexpanded.
 
 use super::functions::Functions;
 use crate::machine::Machine;
 use std::collections::HashMap;
 
-/// More than this no value grows to, whatever refers to what.
+/// Maximum length of a value, whatever refers to what.
 const LONGEST: usize = 64 * 1024;
 
 /// The variables and functions of a profile.
@@ -15,12 +15,12 @@ pub(super) struct Variables<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// No variables; whether functions may run commands.
+    /// Creates an empty set of variables; `may_run` permits functions to run commands.
     pub(super) fn new(machine: &'a Machine, may_run: bool) -> Self {
         Self { functions: Functions { machine, may_run }, variables: HashMap::new() }
     }
 
-    /// Defines a variable; what its value refers to is looked up now.
+    /// Defines a variable and expands its value now.
     pub(super) fn define(&mut self, name: &str, value: &str) -> Result<(), String> {
         if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
             return Err(format!("'{name}' is not a valid variable name"));
@@ -30,10 +30,10 @@ impl<'a> Variables<'a> {
         Ok(())
     }
 
-    /// The value with variables and functions put in. What is not defined stands as it is.
+    /// Expands variables and functions in a value. Leaves undefined ones unchanged.
     ///
     /// # Errors
-    /// A function that refuses: an assertion that fails, a command that must not run.
+    /// Fails if a function refuses: an assertion that fails, a command that must not run.
     pub(super) fn expand(&self, value: &str) -> Result<String, String> {
         if !value.contains("${") {
             return Ok(value.to_owned());
@@ -45,7 +45,7 @@ impl<'a> Variables<'a> {
         Ok(text.replace("\\${", "${"))
     }
 
-    /// Variables put in; escaped ones lose a backslash.
+    /// Substitutes variables; escaped ones lose a backslash.
     fn put_in(&self, value: &str) -> String {
         let mut out = String::new();
         let mut rest = value;
@@ -68,7 +68,7 @@ impl<'a> Variables<'a> {
         out + rest
     }
 
-    /// Functions called, from the innermost outwards.
+    /// Calls functions, from the innermost outwards.
     fn called(&self, value: &str) -> Result<String, String> {
         let mut text = value.to_owned();
         let mut opened: Vec<(usize, bool)> = Vec::new();
@@ -94,7 +94,7 @@ impl<'a> Variables<'a> {
         Ok(text)
     }
 
-    /// Calls `${f:name:argument:…`; `None` where it is no call, or the function has no answer.
+    /// Calls `${f:name:argument:…`. Returns `None` if the text is not a call, or the function has no result.
     fn call(&self, text: &str) -> Result<Option<String>, String> {
         let Some(call) = text.strip_prefix("${f:") else { return Ok(None) };
         let mut words = arguments(call).into_iter();
@@ -103,7 +103,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Parts between colons; `\:` is a colon that stands for itself.
+/// Splits at colons; `\:` is a literal colon.
 fn arguments(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut escaped = false;

@@ -1,5 +1,5 @@
-//! Functions in values: tuned's, by its documentation and its source, and a few of our own that compute a value from the
-//! machine.
+//! Functions in values: those of tuned, implemented from its documentation and source, and a few of our own that compute a value
+//! from the machine.
 
 use super::compute;
 use super::cpus;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use whyslow_model::cpu_list;
 
-/// The functions, and what they look at.
+/// The functions and their context.
 pub(super) struct Functions<'a> {
     pub(super) machine: &'a Machine,
     /// Whether they may run commands.
@@ -17,8 +17,8 @@ pub(super) struct Functions<'a> {
 }
 
 impl Functions<'_> {
-    /// Calls a function. `None` where there is none of that name, where its arguments make no sense, and where it has no answer:
-    /// the call then stands as it is.
+    /// Calls a function. Returns `None` if there is none of that name, its arguments are invalid, or it has no result: the call
+    /// then stays in the text unchanged.
     pub(super) fn call(&self, name: &str, arguments: &[String]) -> Result<Option<String>, String> {
         let machine = self.machine;
         let of: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -64,7 +64,7 @@ impl Functions<'_> {
         })
     }
 
-    /// The output of a command, where commands may run.
+    /// Runs a command and returns its output, if commands are permitted.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         if !self.may_run {
             let words = [&[program], arguments].concat().join(" ");
@@ -84,20 +84,20 @@ fn without(all: BTreeSet<u32>, left_out: &BTreeSet<u32>) -> BTreeSet<u32> {
     all.difference(left_out).copied().collect()
 }
 
-/// A pattern in the text; `None` where it is none that is understood.
+/// Whether a pattern matches the text; `None` if the pattern is invalid.
 pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     let regex = RegexBuilder::new(pattern).multi_line(true).size_limit(1 << 20).build().ok()?;
     Some(regex.is_match(text))
 }
 
-/// `PATTERN, ANSWER, PATTERN, ANSWER, … [, ELSE]`: the answer of the first pattern that is found.
+/// Evaluates `PATTERN, ANSWER, PATTERN, ANSWER, … [, ELSE]`: returns the answer of the first pattern that matches.
 fn first_match(text: &str, of: &[&str]) -> String {
     let found = of.chunks_exact(2).find(|pair| matches(pair[0], text) == Some(true)).map(|pair| pair[1]);
     let otherwise = if of.len() % 2 == 1 { of[of.len() - 1] } else { "" };
     found.unwrap_or(otherwise).to_owned()
 }
 
-/// All processors but the first of each package.
+/// Lists all CPUs except the first ones of each package.
 fn isolated(machine: &Machine, reserved: Option<&str>) -> Option<String> {
     let reserved: usize = reserved.map_or(Some(1), |text| text.parse().ok())?;
     let isolated = packages(machine).into_values().flat_map(|cpus| cpus.into_iter().skip(reserved)).collect();

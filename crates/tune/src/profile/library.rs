@@ -1,4 +1,4 @@
-//! Where profiles are: those of the program, the machine's own, and tuned's.
+//! Locations of profiles: built in, the machine's own, and tuned's.
 
 use crate::machine::Machine;
 use std::cell::Cell;
@@ -6,21 +6,21 @@ use std::io::Read;
 use whyslow_model::suggest::unknown;
 use whyslow_model::tune::ProfileInfo;
 
-/// The profiles of the program, by name.
+/// The built-in profiles, by name.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
-/// Folders of profiles from the root; a profile in a later one hides that of an earlier.
+/// Folders of profiles, relative to the root; a profile in a later one hides that of an earlier one.
 const FOLDERS: [&str; 5] =
     ["usr/lib/tuned", "usr/lib/tuned/profiles", "etc/tuned", "etc/tuned/profiles", "etc/whyslow/profiles"];
 
-/// A file that was found.
+/// A profile's file.
 pub(super) struct ProfileFile {
     /// Its path, or `built in/NAME`.
     pub(super) place: String,
     pub(super) text: String,
 }
 
-/// The file of a profile, of those that were not read yet; `Ok(None)` where all of that name were.
+/// Finds the file of a profile among those that were not read yet; returns `Ok(None)` if all of that name were.
 pub(super) fn find(
     machine: &Machine,
     budget: &ReadBudget,
@@ -50,7 +50,7 @@ pub(super) fn find(
     }
 }
 
-/// Every profile there is, by name, each where it would be read from.
+/// Lists every profile by name, each with the location that it would be read from.
 pub(super) fn list(machine: &Machine) -> Vec<ProfileInfo> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect();
     for folder in FOLDERS {
@@ -69,11 +69,11 @@ pub(super) fn list(machine: &Machine) -> Vec<ProfileInfo> {
     names.into_iter().filter_map(info).collect()
 }
 
-/// Bytes of all files together: some ten times what 300,000 lines take.
+/// Limit for all files together, bytes: about ten times the size of 300,000 lines.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How much may still be read of regular files: who writes a profile may name any file in it, and none of what such a file
-/// holds is repeated in an error.
+/// Bytes of regular files that may still be read: the author of a profile may name any file in it. Errors do not repeat the
+/// content of such a file.
 pub(super) struct ReadBudget(Cell<u64>);
 
 impl Default for ReadBudget {
@@ -83,7 +83,7 @@ impl Default for ReadBudget {
 }
 
 impl ReadBudget {
-    /// The text of a file, by its path from the root.
+    /// Reads a file, by its path from the root.
     pub(super) fn text(&self, machine: &Machine, path: &str) -> Result<String, String> {
         let failed = |e: std::io::Error| format!("/{path}: {e}");
         let file = whyslow_trusted::open(&machine.root().at(path)).map_err(failed)?;

@@ -1,9 +1,9 @@
-//! Sections understood as units of tuned, and several profiles merged into one (tuned/profiles/merger.py).
+//! Interprets sections as units of tuned, and merges several profiles into one (tuned/profiles/merger.py).
 
 use super::conf::{ConfigOption, ConfigSection};
 use std::collections::HashMap;
 
-/// A section with what is said about the section itself taken out of its options.
+/// A section whose options about the section itself have been extracted.
 #[derive(Clone, Debug)]
 pub(super) struct ProfileUnit {
     pub(super) name: String,
@@ -25,7 +25,7 @@ impl From<ConfigSection> for ProfileUnit {
             text.map_or(default, |text| matches!(text.as_str(), "True" | "true" | "1"))
         };
         let drop = section.take("drop").unwrap_or_default();
-        // priority orders tuned's plugins; here dependencies do.
+        // priority orders tuned's plugins; dependencies take that role here.
         section.take("priority");
         Self {
             kind: section.take("type").unwrap_or_else(|| section.name.clone()),
@@ -43,7 +43,7 @@ impl From<ConfigSection> for ProfileUnit {
     }
 }
 
-/// Merges the units of a later profile into those of an earlier.
+/// Merges the units of a later profile into those of an earlier one.
 pub(super) fn merge(units: &mut Vec<ProfileUnit>, later: Vec<ProfileUnit>) {
     let mut places: HashMap<String, usize> =
         units.iter().enumerate().map(|(at, unit)| (unit.name.clone(), at)).collect();
@@ -60,7 +60,7 @@ pub(super) fn merge(units: &mut Vec<ProfileUnit>, later: Vec<ProfileUnit>) {
 }
 
 impl ProfileUnit {
-    /// Kind, state and devices are always those of the later one, even where it does not name them.
+    /// Merges a later unit. Kind, state and devices are always those of the later one, even if it does not specify them.
     fn take_in(&mut self, later: Self) {
         self.kind = later.kind;
         self.enabled = later.enabled;

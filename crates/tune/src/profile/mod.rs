@@ -29,33 +29,33 @@ use settings::ProfileOption;
 use std::collections::HashSet;
 use whyslow_model::tune::{ProfileInfo, ProfileNote};
 
-/// The section that is about the profile itself.
+/// The section about the profile itself.
 const MAIN: &str = "main";
 const VARIABLES: &str = "variables";
-/// More profiles than this do not include each other.
+/// Maximum number of profiles that include each other.
 const MOST: usize = 64;
-/// Nor in a longer row.
+/// Maximum depth of includes.
 const DEEPEST: usize = 16;
 
 /// A profile, read for this machine.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Its name, or names.
+    /// Its name, or several names.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub summary: String,
-    /// The settings it wants.
+    /// The settings it requests.
     pub requests: Vec<ChangeRequest>,
-    /// What it asks for and does not get, with the reason.
+    /// Options that are ignored, with the reason.
     pub notes: Vec<ProfileNote>,
 }
 
 impl Profile {
-    /// Reads a profile, or several that are merged from left to right. Commands that values are computed by (`${f:exec}`) run
-    /// only where `may_run`.
+    /// Reads a profile, or several that are merged from left to right. Commands that compute values (`${f:exec}`) run only if
+    /// `may_run`.
     ///
     /// # Errors
-    /// There is no such profile, it cannot be understood, or an assertion of it fails.
+    /// Fails if there is no such profile, it is invalid, or one of its assertions fails.
     pub fn load(machine: &Machine, names: &[String], may_run: bool) -> Result<Self, Error> {
         let mut loader = Loader {
             machine,
@@ -72,12 +72,12 @@ impl Profile {
         loader.finish(names.join(" "))
     }
 
-    /// What the profile comes to on this machine.
+    /// Resolves the profile on this machine.
     pub fn plan(&self, machine: &Machine) -> Plan {
         Plan::of(machine, &format!("profile {}", self.name), &self.requests)
     }
 
-    /// The profile as one file without includes, variables and functions.
+    /// Returns the profile as one file without includes, variables and functions.
     pub fn flat(&self) -> String {
         let mut text = format!("[main]\nsummary={}\n", one_line(&self.summary));
         for (section, is_of) in [("sysctl", true), ("sysfs", false)] {
@@ -91,7 +91,7 @@ impl Profile {
     }
 }
 
-/// Every profile there is.
+/// Lists every profile.
 pub fn list(machine: &Machine) -> Vec<ProfileInfo> {
     library::list(machine)
 }
@@ -102,14 +102,13 @@ struct Loader<'a> {
     units: Vec<ProfileUnit>,
     main: ConfigSection,
     read: Vec<String>,
-    /// How many includes lead to the profile that is being read.
+    /// Number of includes that lead to the current profile.
     depth: usize,
     budget: ReadBudget,
 }
 
 impl Loader<'_> {
-    /// Reads a profile after what it includes; one that was read already, and one that is only wanted if it is there, are
-    /// left out.
+    /// Reads a profile after its includes; skips one that was read already, and an optional one that does not exist.
     fn load(&mut self, name: &str) -> Result<(), String> {
         let wanted = name.strip_prefix('-');
         let found = match library::find(self.machine, &self.budget, wanted.unwrap_or(name), &self.read) {
@@ -169,7 +168,7 @@ impl Loader<'_> {
         Ok(profile)
     }
 
-    /// Defines variables in their order. A file that cannot be read is noted; an assertion that fails ends it all.
+    /// Defines variables in order. A file that cannot be read is noted; a failed assertion is an error.
     fn define(&mut self, options: Vec<ConfigOption>, notes: &mut Vec<ProfileNote>) -> Result<(), Error> {
         for option in options {
             if option.name == "include" {
@@ -189,7 +188,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Defines the variables of a file. What it holds stands in no message: it may be any file.
+    /// Defines the variables of a file. Messages do not repeat its content, because it may be any file.
     fn include_variables(&mut self, path: &str) -> Result<(), String> {
         let text = match self.budget.text(self.machine, path) {
             Err(_) if !self.machine.root().at(path).exists() => return Err("there is no such file".into()),
@@ -218,7 +217,7 @@ impl Loader<'_> {
             Err(why) => return profile.notes.extend(all(&why)),
         }
         let rule = self.variables.expand(&unit.devices).unwrap_or_default();
-        // Each device goes to the first unit that names it.
+        // Each device belongs to the first unit that selects it.
         let mut devices = devices::of(self.machine, &unit.kind, &rule);
         devices.retain(|device| taken.insert((unit.kind.clone(), device.clone())));
         let scripts = unit.scripts.iter().flatten().map(|script| ConfigOption {
@@ -254,7 +253,7 @@ impl Loader<'_> {
         ProfileOption { machine: self.machine, kind: &unit.kind, devices, option: &option }.requests()
     }
 
-    /// Whether a unit is for this machine.
+    /// Whether a unit applies to this machine.
     fn holds(&self, unit: &ProfileUnit) -> Result<bool, String> {
         if unit.devices_udev_regex.is_some() {
             return Err(
@@ -282,7 +281,7 @@ fn note(unit: &str, option: &ConfigOption, why: String) -> ProfileNote {
     ProfileNote { unit: unit.to_owned(), option: option.name.clone(), value: option.value.clone(), why }
 }
 
-/// A request as a line of a profile: a sysctl, or a file.
+/// Formats a request as a line of a profile: a sysctl, or a file.
 fn flat_line(request: &ChangeRequest, of_sysctl: bool) -> Option<String> {
     let (path, is_sysctl) = Catalogue::built_in().tuned_option(&request.target)?;
     let value = request.wanted.in_profile()?;
@@ -290,7 +289,8 @@ fn flat_line(request: &ChangeRequest, of_sysctl: bool) -> Option<String> {
     (is_sysctl == of_sysctl).then(|| format!("{reason}{}={}\n", one_line(&path), one_line(&value)))
 }
 
-/// Text in a single line of a file that is also shown: no control character, and none that turns the direction of writing.
+/// Converts text for a single line of a file that is also displayed: without control characters and those that change the text
+/// direction.
 fn one_line(text: &str) -> String {
     let plain = |c: char| match c {
         '\n' | '\t' | '\r' => ' ',

@@ -1,22 +1,22 @@
-//! Which profile fits a machine, by what it is and what runs on it.
+//! Recommends a profile for a machine, by its hardware and the programs that run on it.
 
 use super::compute;
 use crate::machine::Machine;
 use whyslow_model::tune::Recommendation;
 use whyslow_sense::Root;
 
-/// What a machine may be there for.
+/// A possible purpose of a machine.
 struct Role {
     programs: &'static [&'static str],
     profile: &'static str,
-    /// In words: who runs here.
+    /// Description of the programs that run here.
     who: &'static str,
-    /// The share of memory from which on the machine is taken to be there for it. Of what is not known to take memory (the
-    /// kernel's own nfsd) there is none to ask for.
+    /// Minimum share of memory for the machine to count as dedicated to the role; `None` for programs whose memory use is not
+    /// visible (the kernel's own nfsd).
     least: Option<f64>,
 }
 
-/// The part of memory that makes a program what the machine is there for, and that of guests: one may be there by the way.
+/// Minimum share of memory of a program, and that of guests: a smaller one may be incidental.
 const PROGRAM: Option<f64> = Some(0.02);
 const GUESTS: Option<f64> = Some(0.25);
 
@@ -32,9 +32,9 @@ const ROLES: [Role; 6] = [
 /// A role whose programs run here.
 struct Candidate {
     role: &'static Role,
-    /// One of its processes, by number and name.
+    /// One of its processes: PID and name.
     process: (String, String),
-    /// The part of memory that its processes hold; `None` where it is not known.
+    /// Share of memory that its processes hold; `None` if it is unknown.
     share: Option<f64>,
 }
 
@@ -50,12 +50,13 @@ impl Candidate {
         match (self.role.least, self.share) {
             (None, _) => true,
             (Some(least), Some(share)) => share >= least,
-            // Without figures a server is believed, and guests are not: they are tried out on machines of every kind.
+            // If memory use is unknown, a server program counts, but guests do not: people try them out on machines of every
+            // kind.
             (Some(least), None) => Some(least) == PROGRAM,
         }
     }
 
-    /// Whose machine it is: the larger part of memory decides.
+    /// Returns the weight of the role: the larger share of memory decides.
     fn weight(&self) -> f64 {
         self.share.unwrap_or(0.0)
     }
@@ -71,11 +72,11 @@ impl Candidate {
     }
 }
 
-/// The profile that fits best, with the reason.
+/// Returns the profile that fits best, with the reason.
 pub fn recommend(machine: &Machine) -> Recommendation {
     let found: Vec<Candidate> = ROLES.iter().filter_map(|role| Candidate::of(machine.root(), role)).collect();
     let (counting, by_the_way): (Vec<Candidate>, Vec<Candidate>) = found.into_iter().partition(Candidate::counts);
-    // The first of equals: databases come before what serves files.
+    // The first of equals wins: databases precede file servers.
     let best = counting.iter().rev().max_by(|a, b| a.weight().total_cmp(&b.weight()));
     let (profile, mut why) = match best {
         Some(best) => (best.role.profile, best.words()),
@@ -98,7 +99,7 @@ fn percent(share: f64) -> String {
     if share < 0.01 { "less than 1 %".to_owned() } else { format!("{:.0} %", share * 100.0) }
 }
 
-/// The part of memory that processes hold: their own, and the largest share of what they hold together (proc_pid_status(5)).
+/// Returns the share of memory that processes hold: their own, and the largest shared part of one of them (proc_pid_status(5)).
 fn share(root: &Root, processes: &[String]) -> Option<f64> {
     let total = compute::memory(root)?;
     let (mut own, mut shared, mut is_known) = (0, 0, false);
@@ -162,7 +163,7 @@ mod tests {
             "{}",
             fit.why
         );
-        // With guests that hold most of it, it is one; a database that holds more decides.
+        // Guests that hold most of the memory make it a VM host; a database that holds more decides.
         tree.process(8, "qemu-system-x86", 4_000_000, 0);
         assert_eq!(tree.recommended().profile, "vm-host");
         for pid in 100..110 {

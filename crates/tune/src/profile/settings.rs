@@ -1,4 +1,4 @@
-//! What the options of tuned's plugins come to: settings that are wanted, or why nothing can be wanted of them here.
+//! Translates the options of tuned's plugins to requested settings, or to the reason why there are none.
 
 use super::conf::ConfigOption;
 use super::devices;
@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};
 use crate::target::Target;
 
-/// An option of a unit, its value expanded, and the devices it is for.
+/// An option of a unit with its value expanded, and the devices it applies to.
 pub(super) struct ProfileOption<'a> {
     pub(super) machine: &'a Machine,
     pub(super) kind: &'a str,
@@ -15,11 +15,11 @@ pub(super) struct ProfileOption<'a> {
     pub(super) option: &'a ConfigOption,
 }
 
-/// Options that steer tuned's daemon, and say nothing about the machine.
+/// Options that configure tuned's daemon rather than the machine.
 const DAEMON: [&str; 6] = ["dynamic", "load_threshold", "latency_low", "latency_high", "runtime", "perf_process_fork"];
 
 impl ProfileOption<'_> {
-    /// The settings that are wanted.
+    /// Returns the requested settings.
     pub(super) fn requests(&self) -> Result<Vec<ChangeRequest>, String> {
         let (name, value) = (self.option.name.as_str(), self.option.value.as_str());
         if DAEMON.contains(&name) {
@@ -58,7 +58,7 @@ impl ProfileOption<'_> {
         Ok(vec![self.request(Target::of(name, None), wanted)])
     }
 
-    /// The setting of each device of the unit.
+    /// Requests the setting for each device of the unit.
     fn each(&self, name: &str, wanted: impl Fn(&str) -> RequestedValue) -> Result<Vec<ChangeRequest>, String> {
         if self.devices.is_empty() {
             return Err("there is no such device".into());
@@ -67,7 +67,7 @@ impl ProfileOption<'_> {
         Ok(self.devices.iter().map(request).collect())
     }
 
-    /// Every file that a pattern matches.
+    /// Requests the value for every file that matches a pattern.
     fn files(&self, pattern: &str, wanted: RequestedValue) -> Result<Vec<ChangeRequest>, String> {
         let paths = devices::paths(self.machine, pattern);
         if paths.is_empty() {
@@ -76,7 +76,7 @@ impl ProfileOption<'_> {
         Ok(paths.iter().map(|path| self.request(Target::of(path, None), wanted.clone())).collect())
     }
 
-    /// The first of `a|b|c` that a file of choices lists.
+    /// Returns the first of `a|b|c` that a file of choices lists.
     fn listed(&self, file: &str, value: &str) -> RequestedValue {
         let choices = self.machine.root().maybe(file.trim_start_matches('/')).unwrap_or_default();
         let mut words = value.split('|').map(str::trim);
@@ -120,7 +120,7 @@ impl ProfileOption<'_> {
             "readahead_multiply" => {
                 let factor: f64 = value.parse().map_err(|_| format!("'{value}' is no number"))?;
                 let now = |disk: &str| self.machine.root().number(&format!("sys/block/{disk}/queue/read_ahead_kb"));
-                // A disk that does not say its read-ahead has none that could be multiplied.
+                // The read-ahead of a disk that does not report it cannot be multiplied.
                 let known = self.devices.iter().filter_map(|disk| Some((disk, now(disk)?)));
                 let request = |(disk, now): (&String, u64)| {
                     let wanted = RequestedValue::Exactly(format!("{:.0}", now as f64 * factor));
@@ -153,7 +153,7 @@ impl ProfileOption<'_> {
             }
             "boost" => self.one("cpu.boost", RequestedValue::Exactly(flag(value).to_owned())),
             "pm_qos_resume_latency_us" => self.each("cpu.resume_latency_us", exactly),
-            // tuned's daemon holds /dev/cpu_dma_latency open; the bound of each processor does the same without a process.
+            // tuned's daemon keeps /dev/cpu_dma_latency open; the limit of each CPU does the same without a process.
             "force_latency" => match self.latency(value) {
                 Some(latency) => self.each("cpu.resume_latency_us", |_| RequestedValue::Exactly(latency.clone())),
                 None => Err(format!("no idle state here answers to '{value}'")),
@@ -165,7 +165,8 @@ impl ProfileOption<'_> {
         }
     }
 
-    /// The first of several latencies that is available: a number, or that of an idle state by number or name.
+    /// Returns the first of several latencies that is available: a number, or the latency of an idle state given by number or
+    /// name.
     fn latency(&self, value: &str) -> Option<String> {
         value.split('|').find_map(|word| {
             let word = word.trim();
@@ -177,7 +178,7 @@ impl ProfileOption<'_> {
                 _ => None,
             };
             let latency = latency.filter(|latency: &u64| *latency > 0 || !how.ends_with("no_zero"))?;
-            // For the bound of a processor 0 means none, and n/a that nothing is tolerated.
+            // In a CPU's limit, 0 means no limit, and n/a that no latency is tolerated.
             Some(if latency == 0 { "n/a".to_owned() } else { latency.to_string() })
         })
     }
@@ -209,7 +210,7 @@ impl ProfileOption<'_> {
         }
     }
 
-    /// `NAME VALUE NAME VALUE …`, as ethtool takes them.
+    /// Parses `NAME VALUE NAME VALUE …`, the arguments of ethtool.
     fn ethtool(&self, group: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
         let words: Vec<&str> = value.split([' ', ',', ':', '\n', '\t']).filter(|word| !word.is_empty()).collect();
         let mut requests = Vec::new();
@@ -221,7 +222,7 @@ impl ProfileOption<'_> {
         Ok(requests)
     }
 
-    /// Settings of the scheduler are sysctls, and files of debugfs from kernel 5.13 on.
+    /// Requests a scheduler setting: a sysctl, or a file in debugfs from kernel 5.13 on.
     fn scheduler(&self, name: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
         let debugfs = match (name.strip_prefix("sched_"), name.strip_prefix("numa_balancing_")) {
             (Some(short), _) => short.to_owned(),

@@ -1,8 +1,9 @@
-//! Values and names of tuned's options in the kernel's words.
+//! Converts values and names of tuned's options to those of the kernel.
 
 use crate::request::RequestedValue;
 
-/// `>N` and `<N` raise and lower only; so do `>N M` each of several numbers, and `<N >M` one each way.
+/// Parses bounds: `>N` and `<N` only raise and only lower; `>N M` applies to each of several numbers, and `<N >M` has a bound for
+/// each.
 pub(super) fn bound(value: &str) -> RequestedValue {
     let words: Vec<&str> = value.split_whitespace().collect();
     if words.len() > 1 && words.iter().skip(1).any(|word| word.starts_with(['>', '<'])) {
@@ -20,7 +21,7 @@ pub(super) fn bound(value: &str) -> RequestedValue {
     }
 }
 
-/// KiB, or sectors of 512 bytes where an `s` follows.
+/// Parses a read-ahead in KiB, or in sectors of 512 bytes with the suffix `s`.
 pub(super) fn read_ahead(value: &str) -> Option<RequestedValue> {
     let (sign, rest) = match value.strip_prefix(['>', '<']) {
         Some(rest) => (&value[..1], rest),
@@ -33,7 +34,7 @@ pub(super) fn read_ahead(value: &str) -> Option<RequestedValue> {
     Some(bound(&format!("{sign}{kib}")))
 }
 
-/// Words of x86_energy_perf_policy(8) as the numbers the kernel takes; the first of `a|b` that is one.
+/// Converts words of x86_energy_perf_policy(8) to the kernel's numbers; uses the first of `a|b` that is valid.
 pub(super) fn bias(value: &str) -> String {
     let number = |word: &str| match word.trim() {
         "performance" => Some("0"),
@@ -54,7 +55,7 @@ pub(super) fn flag(value: &str) -> &str {
     }
 }
 
-/// The tunable of a parameter of ethtool.
+/// Returns the tunable of an ethtool parameter.
 pub(super) fn tunable_of(group: &str, parameter: &str) -> Option<String> {
     let name = parameter.replace('-', "_");
     Some(match (group, name.as_str()) {
@@ -81,7 +82,7 @@ pub(super) fn tunable_of(group: &str, parameter: &str) -> Option<String> {
     })
 }
 
-/// What to do about a plugin's option that is no setting of the running kernel.
+/// Returns advice for a plugin's option that is not a setting of the running kernel.
 pub(super) fn instead(kind: &str) -> String {
     match kind {
         "bootloader" => {

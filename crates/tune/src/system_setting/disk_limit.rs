@@ -11,7 +11,7 @@ use whyslow_model::tune::Unavailable;
 pub(super) struct DiskLimit {
     file: SettingFile,
     disk: String,
-    /// `rbps=` in version 2; empty where the line holds the value alone.
+    /// `rbps=` in version 2; empty if the line contains only the value.
     key: String,
     /// The value that a missing line means.
     unlimited: String,
@@ -32,7 +32,7 @@ impl DiskLimit {
         Ok(Self { file: SettingFile::of(path, name), disk: number, key, unlimited })
     }
 
-    /// The value in the text of the file.
+    /// Returns the value in the text of the file.
     fn value(&self, text: &str) -> Option<String> {
         let line = text.lines().find_map(|line| line.strip_prefix(&self.disk)?.strip_prefix(' '))?;
         line.split_whitespace().find_map(|word| word.strip_prefix(&self.key)).map(str::to_owned)
@@ -61,7 +61,7 @@ mod tests {
     use crate::system_setting::SystemSetting;
     use std::fs;
 
-    /// A disk and a group of each version.
+    /// A disk, and a group of each version.
     const DISK: (&str, &str) = ("sys/block/sda/dev", "8:0\n");
     const MOUNTS: (&str, &str) =
         ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 none rw\n2 0 0:2 / /blk rw - cgroup none rw,blkio\n");

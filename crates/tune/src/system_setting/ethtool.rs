@@ -1,13 +1,13 @@
-//! Parameters of a network card by SIOCETHTOOL (include/uapi/linux/ethtool.h): a structure of 32-bit words is fetched, one
-//! word changed, and the structure given back.
+//! Parameters of a network card through SIOCETHTOOL (include/uapi/linux/ethtool.h): reads a structure of 32-bit words, changes
+//! one word, and writes the structure back.
 
 use super::{Handle, sorted};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use whyslow_model::tune::Unavailable;
 
-/// How a parameter is read and written: the commands that get and set its structure, the length of the structure, and the word
-/// and bits that hold the parameter.
+/// Access to a parameter: the commands that get and set its structure, the length of the structure, and the word and bits that
+/// contain the parameter.
 struct ParameterLayout {
     name: &'static str,
     get: u32,
@@ -15,7 +15,7 @@ struct ParameterLayout {
     words: usize,
     at: usize,
     mask: u32,
-    /// The word that holds the device's maximum.
+    /// The word that contains the device's maximum.
     most: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ const fn bounded(name: &'static str, get: u32, set: u32, words: usize, at: usize
     ParameterLayout { name, get, set, words, at, mask: u32::MAX, most: Some(most) }
 }
 
-/// One of the flags that share a word (ETH_FLAG_ of enum ethtool_flags).
+/// Returns the layout of one of the flags that share a word (ETH_FLAG_ of enum ethtool_flags).
 const fn flag(name: &'static str, bit: u32) -> ParameterLayout {
     ParameterLayout { name, get: 0x25, set: 0x26, words: 2, at: 1, mask: 1 << bit, most: None }
 }
@@ -69,10 +69,9 @@ const PARAMETERS: &[ParameterLayout] = &[
     flag("offload.rx_hash", 28),
 ];
 
-/// The longest of the structures.
+/// Length of the longest structure.
 const MOST_WORDS: usize = 23;
 
-/// A parameter of an interface.
 pub(super) struct Parameter {
     place: &'static ParameterLayout,
     interface: String,
@@ -138,7 +137,7 @@ fn ioctl(interface: &str, words: &mut [u32; MOST_WORDS]) -> io::Result<()> {
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: all bytes zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // One byte is left for the zero at the end.
+    // One byte is reserved for the terminating zero.
     let room = request.ifr_name.len() - 1;
     if interface.len() > room {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));

@@ -1,4 +1,4 @@
-//! A setting that is a file: under /proc/sys, under /sys, in a control group.
+//! A setting stored in a file: under /proc/sys, under /sys, in a control group.
 
 use super::{Handle, sorted};
 use crate::machine::Machine;
@@ -8,17 +8,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use whyslow_model::tune::Unavailable;
 
-/// Longer than any setting.
+/// Maximum size, larger than any setting.
 const MOST: u64 = 64 * 1024;
 
 pub(super) struct SettingFile {
     path: PathBuf,
-    /// The path, as messages name it.
+    /// The path in messages.
     name: String,
 }
 
 impl SettingFile {
-    /// A file by its path from the root.
+    /// Returns a file by its path from the root.
     pub(super) fn at(machine: &Machine, path: &str) -> Self {
         Self::of(machine.root().at(path), format!("/{path}"))
     }
@@ -31,7 +31,7 @@ impl SettingFile {
         self.refused(error, 0o222, "read-only: this kernel shows it, but nobody can change it")
     }
 
-    /// Why access was refused: by its mode to everyone, or to this user.
+    /// Returns the reason why access was refused: by the file's mode to all users, or to this one.
     fn refused(&self, error: &io::Error, mode: u32, to_everyone: &str) -> Unavailable {
         let is_refused = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EIO));
         let nobody = || std::fs::metadata(&self.path).is_ok_and(|meta| meta.permissions().mode() & mode == 0);
@@ -51,7 +51,7 @@ impl Handle for SettingFile {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory) => {
                 Err(Unavailable::Unsupported(format!("this kernel or its driver has no {}", self.name)))
             }
-            // What a driver does not offer some files answer with 'invalid argument' (queue_wb_lat_show).
+            // Some files return 'invalid argument' for a feature that the driver does not support (queue_wb_lat_show).
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 Err(Unavailable::Unsupported(format!("{} has no value here", self.name)))
             }
@@ -62,13 +62,13 @@ impl Handle for SettingFile {
     }
 
     fn may_write(&self) -> Result<(), Unavailable> {
-        // Opening a setting changes nothing.
+        // Opening a setting has no effect.
         OpenOptions::new().write(true).open(&self.path).map(|_| ()).map_err(|e| self.write_refused(&e))
     }
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         let text = format!("{value}\n");
-        // One write call: the kernel takes each call as a complete value. Nothing is created.
+        // A single write call, because the kernel takes each call as a complete value. Nothing is created.
         let written = OpenOptions::new()
             .write(true)
             .truncate(true)

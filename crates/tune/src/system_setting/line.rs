@@ -1,4 +1,4 @@
-//! A setting that is a line of a file which the machine reads at boot; empty where there is no such line.
+//! A setting that is a line of a file which the machine reads at boot; empty if there is no such line.
 
 use super::{Handle, sorted};
 use std::fs::{self, File, OpenOptions};
@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::tune::Unavailable;
 
-/// One line, identified by what precedes and follows its value; or several that are set together, each with one word of the value.
+/// One line, identified by the text before and after its value; or several lines that are set together, each with one word of the
+/// value.
 pub(super) struct BootLine {
     file: PathBuf,
     prefix: String,
@@ -21,12 +22,12 @@ impl BootLine {
         Self { file, prefix, suffix, header, more: Vec::new() }
     }
 
-    /// With further lines for the further words of a value.
+    /// Adds lines for the further words of a value.
     pub(super) fn with_more(self, more: &[String]) -> Self {
         Self { more: more.to_vec(), ..self }
     }
 
-    /// The file; empty where there is none.
+    /// Reads the file; empty if it does not exist.
     fn text(&self) -> io::Result<String> {
         match fs::read_to_string(&self.file) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
@@ -38,14 +39,14 @@ impl BootLine {
         line.strip_prefix(&self.prefix)?.strip_suffix(&self.suffix)
     }
 
-    /// The value in the text of the file; empty where the line is not there.
+    /// Returns the value in the text of the file; empty if the line is missing.
     fn value_in(&self, text: &str) -> String {
         let Some(first) = text.lines().find_map(|line| self.value(line)) else { return String::new() };
         let more = self.more.iter().filter_map(|prefix| text.lines().find_map(|line| line.strip_prefix(prefix)));
         std::iter::once(first).chain(more).collect::<Vec<_>>().join(" ")
     }
 
-    /// The lines of a value; none where it is empty.
+    /// Formats the lines of a value; none if it is empty.
     fn lines_of(&self, value: &str) -> Vec<String> {
         if value.is_empty() {
             return Vec::new();
@@ -57,7 +58,7 @@ impl BootLine {
         value.split(' ').zip(prefixes).map(|(word, prefix)| format!("{prefix}{word}{}", self.suffix)).collect()
     }
 
-    /// The file with the line set to a value, or without it.
+    /// Returns the text of the file with the line set to a value, or without it.
     fn with(&self, text: &str, value: &str) -> String {
         let header = if text.is_empty() { self.header.as_str() } else { "" };
         let is_further = |line: &&str| self.more.iter().any(|prefix| line.starts_with(prefix.as_str()));
@@ -71,8 +72,8 @@ impl BootLine {
         lines.into_iter().map(|line| line + "\n").collect()
     }
 
-    /// Replaces the file atomically and durably: readers, and a power cut, leave the old or the new one. A file in which only
-    /// our header is left is removed.
+    /// Replaces the file atomically and durably: readers see, and a power cut leaves, the old or the new one. Removes a file in
+    /// which only our header is left.
     fn replace(&self, text: &str) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;

@@ -1,4 +1,5 @@
-//! Reads and writes a tunable of one instance (disk, interface, process …) on this machine. One file for each way of access.
+//! Reads and writes a tunable of one instance (disk, interface, process …) on this machine. There is one file for each access
+//! method.
 
 mod disk_limit;
 mod ethtool;
@@ -19,25 +20,25 @@ use whyslow_model::human;
 use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
 use whyslow_sense::Root;
 
-/// One way to read and write a setting.
+/// An access method for a setting.
 trait Handle {
-    /// The value as the kernel shows it.
+    /// Reads the value as the kernel shows it.
     fn read(&self) -> Result<String, Unavailable>;
 
-    /// Writes a value as [`Values::check`](crate::values::Values::check) left it.
+    /// Writes a value in the form that [`Values::check`](crate::values::Values::check) returned.
     fn write(&self, value: &str) -> Result<(), Unavailable>;
 
-    /// A value as the kernel shows it, where it takes more than one spelling.
+    /// Returns the kernel's spelling of a value, if several are accepted.
     fn spelled(&self, value: &str) -> Result<String, String> {
         Ok(value.to_owned())
     }
 
-    /// The largest number that the thing takes, where it says so.
+    /// Returns the largest number that the instance accepts, if it reports one.
     fn most(&self) -> Option<i128> {
         None
     }
 
-    /// Whether it may be written, where that can be known without writing.
+    /// Checks that the setting may be written, as far as that can be known without writing.
     fn may_write(&self) -> Result<(), Unavailable> {
         Ok(())
     }
@@ -52,18 +53,18 @@ pub(crate) struct SystemSetting {
 }
 
 impl SystemSetting {
-    /// The setting that a target names.
+    /// Returns the setting that a target names.
     ///
     /// # Errors
-    /// Unsupported, or the thing is not there; `Failed` where it is no tunable at all.
+    /// Fails if it is unsupported or the instance does not exist; `Failed` if it is not a tunable.
     pub(crate) fn of(machine: &Machine, target: &Target) -> Result<Self, Unavailable> {
         let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Unavailable::Failed)?;
         let handle = handle(machine, &entry, &target)?;
         Ok(Self { entry, target, handle, machine: machine.clone() })
     }
 
-    /// The setting that a change of the journal was made to. A line of a file is the line that was written then: what it would
-    /// be today depends on which device has the name now.
+    /// Returns the setting that a change of the journal was made to. For a line of a file it is the line that was written then:
+    /// the line for the same name today depends on which device has the name now.
     pub(crate) fn of_change(machine: &Machine, change: &SettingChange) -> Result<Self, Unavailable> {
         let target: Target = change.target.parse().map_err(Unavailable::Failed)?;
         if target.name != PERSIST {
@@ -75,7 +76,7 @@ impl SystemSetting {
         Ok(Self { entry, target, handle, machine: machine.clone() })
     }
 
-    /// The file that keeps the setting over a reboot, where this is a line of one.
+    /// Returns the file that makes the setting survive a reboot, if the setting is a line of one.
     pub(crate) fn written_file(&self) -> Option<String> {
         match &self.entry.tunable.access {
             Access::Line { file, .. } => Some(format!("/{file}")),
@@ -83,27 +84,27 @@ impl SystemSetting {
         }
     }
 
-    /// The same from the words of the journal.
+    /// Returns the setting from the target's name in the journal.
     pub(crate) fn named(machine: &Machine, target: &str) -> Result<Self, Unavailable> {
         Self::of(machine, &target.parse().map_err(Unavailable::Failed)?)
     }
 
-    /// The value, in the spelling that values are compared in.
+    /// Reads the value, in the spelling that values are compared in.
     pub(crate) fn read(&self) -> Result<String, Unavailable> {
         Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.explained(why))?))
     }
 
-    /// Whether it may be written, where that can be known without writing.
+    /// Checks that the setting may be written, as far as that can be known without writing.
     pub(crate) fn may_write(&self) -> Result<(), Unavailable> {
         self.handle.may_write()
     }
 
-    /// The largest number that its thing takes, where it says so.
+    /// Returns the largest number that its instance accepts, if it reports one.
     pub(crate) fn most(&self) -> Option<i128> {
         self.handle.most()
     }
 
-    /// A value as the kernel shows it.
+    /// Returns the kernel's spelling of a value.
     pub(crate) fn spelled(&self, value: &str) -> Result<String, String> {
         self.handle.spelled(value)
     }
@@ -112,27 +113,27 @@ impl SystemSetting {
         self.machine.root()
     }
 
-    /// The values that the setting's own file lists.
+    /// Returns the values that the setting's own file lists.
     pub(crate) fn listed(&self) -> Vec<String> {
         self.read_here().map(|(_, choices)| choices).unwrap_or_default()
     }
 
-    /// The value and, where the kernel lists them, what else it could be.
+    /// Reads the value and the other possible values, if the kernel lists them.
     fn read_here(&self) -> Result<(String, Vec<String>), Unavailable> {
         let shown = self.handle.read().map_err(|why| self.explained(why))?;
         Ok((self.entry.values.canonical(&shown), self.entry.values.choices(&shown)))
     }
 
-    /// Writes a value that was checked, and reads back what the kernel made of it. A kernel that rounds may make another
-    /// number of it; one that changes nothing did not take it.
+    /// Writes a checked value, and returns the value that the kernel then shows. A kernel that rounds may show another number; if
+    /// the value is unchanged, the kernel did not accept it.
     pub(crate) fn write(&self, value: &str) -> Result<String, Unavailable> {
         let (held, written) = self.attempt(value);
         written?;
         held.ok_or_else(|| Unavailable::Failed(format!("{} cannot be read back", self.target)))
     }
 
-    /// The same, but returns the value read back even if the write failed: a kernel may set another value than the one written, and
-    /// a rollback has to know which one to expect.
+    /// Writes a checked value, and returns the value read back even if the write failed: a kernel may set another value than the
+    /// one written, and a rollback has to know which one to expect.
     pub(crate) fn attempt(&self, value: &str) -> (Option<String>, Result<(), Unavailable>) {
         let before = match self.read() {
             Ok(before) => before,
@@ -156,54 +157,54 @@ impl SystemSetting {
         (Some(held), written)
     }
 
-    /// Whether the kernel took a name that it does not list, and shows a value by one that it lists: the first is another name of it,
-    /// since a kernel that lists its values returns an error for any other name.
+    /// Whether the kernel accepted a name that it does not list and shows the value by a listed name. The first is then an alias,
+    /// because a kernel that lists its values returns an error for any other name.
     fn is_alias(&self, asked: &str, held: &str) -> bool {
         let listed = self.kernel_lists();
         listed.iter().any(|word| word == held) && !listed.iter().any(|word| word == asked)
     }
 
-    /// Whether a value that was asked for is the one that the kernel shows, in its own spelling: `1` and `Y` of a module's
-    /// parameter are the same.
+    /// Whether a requested value equals the one that the kernel shows in its own spelling: `1` and `Y` of a module's parameter
+    /// are the same.
     pub(crate) fn means(&self, asked: &str, shown: &str) -> bool {
         self.entry.values.same(asked, shown)
     }
 
-    /// Writes a value and reads back what there is then, whatever it is.
+    /// Writes a value and reads back the result, whatever it is.
     pub(crate) fn try_write(&self, value: &str) -> Result<String, Unavailable> {
         self.handle.write(value)?;
         self.read()
     }
 
-    /// The identity of its instance: a name can be reused.
+    /// Returns the identity of its instance, because a name can be reused.
     pub(crate) fn identity(&self) -> String {
         let name = self.target.instance.as_deref().unwrap_or_default();
         instances::identity(&self.machine, self.entry.tunable.scope, &self.entry.tunable.access, name)
     }
 
-    /// Another tunable of the same thing.
+    /// Returns another tunable of the same instance.
     pub(crate) fn sibling(&self, name: &str) -> Option<Self> {
         Self::of(&self.machine, &self.target.sibling(name)).ok()
     }
 
-    /// Bytes of memory that are available without swapping.
+    /// Returns the bytes of memory that are available without swapping.
     pub(crate) fn available_memory(&self) -> Option<u64> {
         meminfo(self.machine.root(), "MemAvailable")
     }
 
-    /// The tunables that change along with this one, where they are there.
+    /// Returns the tunables that change along with this one, if they exist.
     pub(crate) fn disturbed(&self) -> Vec<Self> {
         let siblings = self.entry.tunable.disturbs.iter().map(|name| self.target.sibling(name));
         siblings.filter_map(|target| Self::of(&self.machine, &target).ok()).collect()
     }
 
-    /// Whether a change is of this very thing, not of one that had its name before.
+    /// Whether a change was made to this very instance, rather than to an earlier one of the same name.
     pub(crate) fn is_of(&self, change: &SettingChange) -> bool {
-        // A line of a file is known by itself.
+        // A line of a file identifies itself.
         self.target.name == PERSIST || change.identity == self.identity()
     }
 
-    /// Why it is unsupported, where this kernel's release explains it; a name that exists nowhere is probably misspelled.
+    /// Explains why it is unsupported, if this kernel's release is the reason; a name that exists nowhere is probably misspelled.
     fn explained(&self, why: Unavailable) -> Unavailable {
         match (why, self.machine.release()) {
             (Unavailable::Unsupported(why), _) if Catalogue::built_in().is_unknown(&self.target.name) => {
@@ -272,7 +273,7 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
     }
 }
 
-/// An example of an instance name, for messages.
+/// Returns an example of an instance name, for messages.
 fn example(scope: Scope) -> &'static str {
     match scope {
         Scope::Disk => "sda",
@@ -291,7 +292,7 @@ fn example(scope: Scope) -> &'static str {
     }
 }
 
-/// The value of a tunable for each of its instances here; empty if there are too many instances to list.
+/// Reads the value of a tunable for each of its instances here; empty if there are too many instances to list.
 pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> Vec<Here> {
     let scope = entry.tunable.scope;
     let names: Vec<Option<String>> = match instance {

@@ -7,7 +7,7 @@ use libc::c_ulong;
 use nix::mount::{MsFlags, mount};
 use whyslow_model::tune::Unavailable;
 
-/// Flags of a mount, by the words /proc shows them in (fs/proc_namespace.c, show_mnt_opts).
+/// Flags of a mount, by their names in /proc (fs/proc_namespace.c, show_mnt_opts).
 const OF_MOUNT: &[(&str, c_ulong)] = &[
     ("ro", libc::MS_RDONLY),
     ("nosuid", libc::MS_NOSUID),
@@ -27,11 +27,12 @@ const OF_SUPER: &[(&str, c_ulong)] = &[
     ("lazytime", libc::MS_LAZYTIME),
 ];
 
-/// An option that is shown only where it is not the file system's own choice: which file systems have it, and what they choose.
+/// An option that the kernel shows only if it differs from the file system's default: the file systems that have it, and their
+/// defaults.
 struct FileSystemOption {
     name: &'static str,
     choices: &'static [(&'static str, &'static str)],
-    /// A word, or that word with `no` before it, rather than `NAME=VALUE`.
+    /// True if it is a word, or that word with the prefix `no`, rather than `NAME=VALUE`.
     is_word: bool,
 }
 
@@ -50,7 +51,7 @@ const FILE_SYSTEM_OPTIONS: &[FileSystemOption] = &[
 ];
 
 impl FileSystemOption {
-    /// The option of a mount; `None` where its file system has none of the kind.
+    /// Returns the option of a mount; `None` if its file system does not have it.
     fn value<'a>(&'a self, mount: &'a Mount) -> Option<&'a str> {
         let (_, own) = self.choices.iter().find(|(kind, _)| *kind == mount.kind)?;
         let is_it = |option: &&str| option.strip_prefix("no").unwrap_or(option) == self.name;
@@ -66,7 +67,7 @@ impl FileSystemOption {
     }
 }
 
-/// An option of what is mounted at a point.
+/// An option of the mount at a point.
 pub(super) struct MountSetting {
     machine: Machine,
     option: MountOption,
@@ -113,13 +114,13 @@ impl MountSetting {
     }
 
     fn remount(&self, flags: c_ulong, data: Option<&str>) -> Result<(), Unavailable> {
-        // A remount reads neither source nor type.
+        // A remount ignores source and type.
         let (none, flags) = (None::<&str>, MsFlags::from_bits_retain(libc::MS_REMOUNT | flags));
         mount(none, self.point.as_str(), none, flags, data)
             .map_err(|e| sorted(&format!("remount of {}", self.point), &e.into()))
     }
 
-    /// Changes flags of this mount alone; other mounts of the file system keep theirs.
+    /// Changes flags of this mount only; other mounts of the file system keep theirs.
     fn remount_here(&self, mount: &Mount, set: c_ulong, cleared: c_ulong) -> Result<(), Unavailable> {
         self.remount(libc::MS_BIND | of_mount(mount) & !cleared | set, None)
     }
@@ -172,7 +173,7 @@ impl Handle for MountSetting {
     }
 }
 
-/// The flags of a mount. Without one for access times the kernel would take relatime, or keep what there is.
+/// Returns the flags of a mount. If none is for access times, the kernel would choose relatime or keep the current one.
 fn of_mount(mount: &Mount) -> c_ulong {
     let flags = flags(OF_MOUNT, &mount.options);
     if flags & (libc::MS_NOATIME | libc::MS_RELATIME) == 0 { flags | libc::MS_STRICTATIME } else { flags }

@@ -1,5 +1,5 @@
-//! Properties of a running process, by system calls. A property that each thread has for itself is set for all of them,
-//! and only where they agree: else what they were could not be brought back.
+//! Properties of a running process, by system calls. A property that each thread has for itself is set for all of them, but only
+//! if they agree: otherwise the original values could not be restored.
 
 use super::{Handle, sorted};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -23,15 +23,16 @@ const CLASS_SHIFT: i32 = 13;
 const WHO_PROCESS: i32 = 1;
 const UNLIMITED: &str = "unlimited";
 
-/// A property of a process.
 pub(super) struct ProcessSetting {
     property: ProcessProperty,
     pid: libc::pid_t,
 }
 
 impl ProcessSetting {
+    /// Returns a property of a process.
+    ///
     /// # Errors
-    /// `Failed` where the catalogue names an unknown property, or the process is no number.
+    /// `Failed` if the catalogue names an unknown property, or the PID is not a number.
     pub(super) fn of(name: &str, pid: &str) -> Result<Self, Unavailable> {
         let property = match name {
             "nice" => ProcessProperty::Nice,
@@ -46,7 +47,7 @@ impl ProcessSetting {
         Ok(Self { property, pid })
     }
 
-    /// The threads of the process.
+    /// Lists the threads of the process.
     fn threads(&self) -> Result<Vec<libc::pid_t>, Unavailable> {
         let folder = format!("/proc/{}/task", self.pid);
         let entries = std::fs::read_dir(&folder).map_err(|_| self.gone())?;
@@ -88,7 +89,7 @@ impl Handle for ProcessSetting {
         let mut common: Option<String> = None;
         for thread in self.threads()? {
             let own = match self.of_thread(thread) {
-                // A thread may end while we look.
+                // A thread may end meanwhile.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
                 other => other.map_err(|e| self.failed(&e))?,
             };
@@ -137,7 +138,7 @@ fn outcome(result: i32) -> io::Result<()> {
 }
 
 fn nice(thread: libc::pid_t) -> io::Result<i32> {
-    // -1 is a value as well as an error: errno tells.
+    // -1 is a value as well as an error; only errno distinguishes them.
     // SAFETY: the location of errno is valid for the life of this thread.
     unsafe { *libc::__errno_location() = 0 };
     // SAFETY: getpriority has no preconditions.
@@ -179,7 +180,7 @@ fn io_priority_words(class: usize, level: i32) -> String {
     }
 }
 
-/// Class and level, by the names and numbers of ionice(1); without a level it is 4, as there. Classes without levels have 0.
+/// Parses class and level, by the names and numbers of ionice(1), whose default level is 4. Classes without levels have 0.
 fn io_priority(value: &str) -> Option<(usize, i32)> {
     let (class, level) = value.split_once(' ').unwrap_or((value, "4"));
     let number = || class.parse::<usize>().ok().filter(|class| *class < CLASSES.len());
@@ -233,7 +234,7 @@ mod tests {
                     SystemSetting::named(&Machine::live(), &format!("process.{name}@{}", child.id())).unwrap();
                 let before = setting.read().unwrap();
                 assert_eq!(setting.write(value).unwrap(), value, "{name}");
-                // Without privilege nice values and hard limits do not come back.
+                // Without privileges, nice values and hard limits cannot be restored.
                 if before != value && matches!(name, "cpus") {
                     assert_eq!(setting.write(&before).unwrap(), before, "{name}");
                 }

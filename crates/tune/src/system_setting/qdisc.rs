@@ -1,7 +1,7 @@
 //! The queueing discipline at the root of an interface (rtnetlink(7), tc(8)).
 //!
-//! What the kernel put there by itself is `default`, and comes back when ours is deleted. One that somebody set up has options
-//! that could not be rolled back, and is left alone; ours is known by its handle.
+//! The kernel's own qdisc is shown as `default`, and returns when ours is deleted. A qdisc that an administrator configured has
+//! options that could not be rolled back, and is not touched; ours is identified by its handle.
 
 use super::Handle;
 use crate::machine::Machine;
@@ -9,25 +9,27 @@ use whyslow_model::tune::Unavailable;
 use whyslow_sense::SourceError;
 use whyslow_sense::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 
-/// struct tcmsg: family, interface, handle, parent, info.
+/// Size of struct tcmsg: family, interface, handle, parent, info.
 const HEAD: usize = 20;
 /// TC_H_ROOT of include/uapi/linux/pkt_sched.h.
 const ROOT: u32 = 0xffff_ffff;
 /// TCA_KIND of include/uapi/linux/rtnetlink.h.
 const KIND: u16 = 1;
-/// The handle of what we set: `7773:`, 'ws'.
+/// The handle of our qdiscs: `7773:`, 'ws'.
 const OURS: u32 = 0x7773_0000;
 const DEFAULT: &str = "default";
 
-/// The root of an interface.
+/// The root qdisc of an interface.
 pub(super) struct RootQdisc {
     interface: String,
     number: u32,
 }
 
 impl RootQdisc {
+    /// Returns the root qdisc of an interface.
+    ///
     /// # Errors
-    /// Absent where the interface has gone.
+    /// Absent if the interface no longer exists.
     pub(super) fn of(machine: &Machine, interface: &str) -> Result<Self, Unavailable> {
         let number = machine.root().word(&format!("sys/class/net/{interface}/ifindex"));
         let number = number.and_then(|word| word.parse().ok());
@@ -39,7 +41,7 @@ impl RootQdisc {
         [0, self.number, handle, ROOT, 0].into_iter().flat_map(u32::to_ne_bytes).collect()
     }
 
-    /// Handle and kind of what is there; `None` where there is nothing (noqueue is not reported).
+    /// Returns handle and kind of the root qdisc; `None` if there is none (noqueue is not reported).
     fn present(&self) -> Result<Option<(u32, String)>, Unavailable> {
         let mut found = None;
         let mut netlink = Netlink::open(libc::NETLINK_ROUTE).map_err(|miss| self.sorted(miss))?;
@@ -81,7 +83,7 @@ impl Handle for RootQdisc {
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         let now = self.read()?;
         let mut netlink = Netlink::open(libc::NETLINK_ROUTE).map_err(|miss| self.sorted(miss))?;
-        // One of another kind is not replaced in place: the kernel wants it gone first where it has the same handle.
+        // A qdisc of another kind is not replaced in place: the kernel requires its deletion first if it has the same handle.
         let deleted = if now == DEFAULT { Ok(()) } else { netlink.tell(libc::RTM_DELQDISC, 0, &self.message(OURS)) };
         deleted.map_err(|miss| self.sorted(miss))?;
         if value == DEFAULT {
