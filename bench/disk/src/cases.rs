@@ -1,40 +1,40 @@
-//! The cases that whyslow and another program both run.
+//! Cases that whyslow and another program both run.
 
 use crate::rig::{Folder, Rig};
 
 pub struct Case {
     pub name: String,
-    /// Where its files are.
+    /// Folder of its files.
     pub folder: Folder,
-    /// The CPUs it is pinned to.
+    /// CPUs that it is pinned to.
     pub held: Processors,
     pub work: Work,
 }
 
-/// What is done, and by which program beside whyslow.
+/// Workload, and the program that runs it besides whyslow.
 pub enum Work {
-    /// A job that fio runs too.
+    /// A job that fio runs, too.
     Fio {
-        /// Without times.
+        /// Job options without times.
         options: String,
         flow: Flow,
         /// Unmeasured time before the run.
         ramp: &'static str,
     },
-    /// A job that dd has an equivalent of.
+    /// A job with an equivalent for dd.
     Dd {
         options: String,
         flow: Flow,
-        /// dd's arguments.
+        /// Arguments of dd.
         dd: Vec<String>,
-        /// Bytes of page cache it fills.
+        /// Bytes of page cache that it fills.
         cached: usize,
     },
-    /// The streams of `whyslow bench fs` and bonnie++'s phases.
+    /// Streams of `whyslow bench fs` and the corresponding phases of bonnie++.
     Bonnie,
 }
 
-/// Where the programs and the kernel's workers may run.
+/// CPUs on which the programs and the kernel's workers may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processors {
     Any,
@@ -51,12 +51,12 @@ pub enum Flow {
 }
 
 const RAMP: &str = "500ms";
-/// Until the placement of a program at depth 1 and of the loop device's worker has settled: in its first seconds fio
-/// does about twice as many requests as after six.
+/// Time until the placement of a program at depth 1 and of the loop device's worker has settled: in its first seconds
+/// fio does about twice as many requests as after six.
 const SETTLED: &str = "8s";
 
-/// Random reads at several depths and streams, on a disk and on a loop device in memory (there also settled, pinned to
-/// one CPU, and to two); then dd's and bonnie++'s streams.
+/// Returns random reads at several depths and streams, on a disk and on a loop device in memory (there also settled,
+/// pinned to one CPU, and to two); then the streams of dd and bonnie++.
 pub fn all(rig: &Rig) -> Vec<Case> {
     let places = [("disk", rig.disk()), ("memory", rig.memory())];
     let mut cases = reads("disk", rig.disk(), &rig.disk().file());
@@ -84,7 +84,7 @@ fn random(place: &str, folder: &Folder, path: &str, depth: u32, ramp: &'static s
     job(format!("{place}: randread 4k, depth {depth}"), folder, options, Flow::Read, ramp)
 }
 
-/// Each program writes to a file of its own.
+/// Returns a write case; each program writes to its own file.
 fn write(place: &str, folder: &Folder) -> Case {
     let options = format!("directory={}\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1", folder.path());
     job(format!("{place}: write 1m, depth 4"), folder, options, Flow::Write, RAMP)
@@ -94,7 +94,7 @@ fn job(name: String, folder: &Folder, options: String, flow: Flow, ramp: &'stati
     Case { name, folder: folder.clone(), held: Processors::Any, work: Work::Fio { options, flow, ramp } }
 }
 
-/// With the same request size, amount, caching and syncs as dd.
+/// Returns stream cases with the same request size, amount, caching and syncs as dd.
 fn streams(place: &str, folder: &Folder) -> [Case; 3] {
     const MIB: usize = 1 << 20;
     let case = |name: &str, options, flow, dd: &str, cached| {

@@ -7,7 +7,7 @@ use whyslow_pairs::failure::Result;
 use whyslow_pairs::in_turn::in_turn;
 use whyslow_pairs::pinning::Pinning;
 
-/// Pairs are in random order. Returns the results of each phase.
+/// Runs pairs in random order. Returns the results of each phase.
 pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
     let _held = match case.held {
         Processors::Any => None,
@@ -32,7 +32,7 @@ pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result
     Ok(found)
 }
 
-/// A figure of each phase, if there was one.
+/// Figures of each phase, if available.
 type Phases = Vec<Option<Figures>>;
 
 fn phases(case: &Case) -> Vec<String> {
@@ -72,7 +72,7 @@ fn cached(work: &Work) -> usize {
     }
 }
 
-/// The job of both programs, or of whyslow if the other takes no job files.
+/// Returns the job for both programs, or for whyslow alone if the other takes no job files.
 fn job(work: &Work, seconds: u32) -> String {
     match work {
         Work::Fio { options, ramp, .. } => {

@@ -11,7 +11,7 @@ use whyslow_pairs::failure::{Failure, Result};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// whyslow or fio: both print fio's JSON.
+/// Runs whyslow or fio: both print fio's JSON.
 pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
     let text = child::output(program, args, PATIENCE)?;
     let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..])?;
@@ -28,15 +28,15 @@ pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
     Figures::of(whyslow, bandwidth(run, flow))
 }
 
-/// The phases that bonnie++ and `whyslow bench fs` share: block output with a final fsync, rewrite, and block input
-/// from the page cache.
+/// Phases that bonnie++ and `whyslow bench fs` share: block output with a final fsync, rewrite, and block input from
+/// the page cache.
 pub const PHASES: [&str; 3] = ["write 128k, fsync", "rewrite 128k, fsync", "read 128k, cached"];
-/// bonnie++ reports nothing that takes less than half a second, so the file is large.
+/// File size; large, because bonnie++ reports nothing that takes less than half a second.
 pub const PHASES_BYTES: usize = 6 << 30;
-/// The same phases of `whyslow bench fs`.
+/// The same phases in `whyslow bench fs`.
 const STREAMS: [(&str, Flow); 3] =
     [("write", Flow::Write), ("rewrite, each block read first", Flow::Write), ("read again, cache warm", Flow::Read)];
-/// Fields of bonnie++ 2's output (bonnie++.cpp, `print_stat`), KiB/s.
+/// Fields of bonnie++ 2's output (bonnie++.cpp, `print_stat`), in KiB/s.
 const FIELDS: [usize; 3] = [11, 13, 17];
 
 pub fn file_system(whyslow: &str, folder: &Folder) -> Result<Vec<Figures>> {
@@ -53,13 +53,13 @@ fn report(whyslow: &str, args: &[&str]) -> Result<BenchReport> {
     Ok(serde_json::from_str(&child::output(whyslow, &[&["bench", "--json"], args].concat(), PATIENCE)?)?)
 }
 
-/// 0 if there was no such run.
+/// Returns the bandwidth; 0 if there was no such run.
 fn bandwidth(run: Option<&DiskRun>, flow: Flow) -> f64 {
     let flow = run.and_then(|run| if flow == Flow::Read { run.read.as_ref() } else { run.write.as_ref() });
     flow.map_or(0.0, |flow| flow.bandwidth)
 }
 
-/// dd reports on standard error, which a shell redirects.
+/// Runs dd, which reports on standard error, so a shell redirects it.
 pub fn dd(args: &[String]) -> Result<Figures> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = child::output("sh", &[&["-c", "LC_ALL=C exec dd \"$@\" 2>&1", "dd"], &args[..]].concat(), PATIENCE)?;
@@ -67,7 +67,7 @@ pub fn dd(args: &[String]) -> Result<Figures> {
     Figures::of("dd", rate)
 }
 
-/// `536870912 bytes (537 MB, 512 MiB) copied, 0.42 s, 1.3 GB/s`.
+/// Parses `536870912 bytes (537 MB, 512 MiB) copied, 0.42 s, 1.3 GB/s`.
 fn dd_rate(said: &str) -> Option<f64> {
     let line = said.lines().find(|line| line.contains(" copied, "))?;
     let bytes: f64 = line.split_whitespace().next()?.parse().ok()?;
@@ -75,7 +75,7 @@ fn dd_rate(said: &str) -> Option<f64> {
     Some(bytes / seconds)
 }
 
-/// Phases of less than half a second have no figure.
+/// Runs bonnie++. Phases of less than half a second have no figures.
 pub fn bonnie(folder: &Folder) -> Result<Vec<Option<Figures>>> {
     let (folder, size) = (folder.path(), format!("{}:131072", PHASES_BYTES >> 20));
     let args = ["-d", &folder, "-s", &size, "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];

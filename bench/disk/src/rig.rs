@@ -1,4 +1,4 @@
-//! The files, devices and file systems of the cases.
+//! Files, devices and file systems of the cases.
 
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +40,7 @@ impl Rig {
         let (on_disk, in_memory) = (made("/var/tmp")?, made("/dev/shm")?);
         let device = Loop::of(&in_memory.path().join("device"), BYTES)?;
         let image = Loop::of(&in_memory.path().join("image"), ROOM)?;
-        // Nothing may be written in the background, and no memory given back.
+        // Nothing may be written in the background, and no memory may be returned to the host.
         let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
         child::output("mkfs.ext4", &["-q", "-E", options, &image.0], PATIENCE)?;
         let mounted = Mounted::on(&image, &on_disk.path().join("memory"))?;
@@ -108,8 +108,9 @@ impl Loop {
         fill(file, bytes)?;
         let node = child::output("losetup", &["--find", "--show", "--direct-io=on", text(file)?], PATIENCE)?;
         let device = Self(node.trim().to_owned());
-        // A loop device keeps the settings of an earlier user. Its queue may be smaller than nr_requests says, because
-        // a change of the scheduler updates the number but not the queue (block/elevator.c): set another number first.
+        // A loop device keeps the settings of an earlier user. Its queue may be smaller than nr_requests indicates,
+        // because a change of the scheduler updates the number but not the queue (block/elevator.c): set another number
+        // first.
         let queue = format!("/sys/block/{}/queue/nr_requests", device.0.trim_start_matches("/dev/"));
         ["64", "128"].iter().try_for_each(|requests| std::fs::write(&queue, requests))?;
         Ok(device)

@@ -1,23 +1,22 @@
-//! Captures: a quiet machine, and each fault while it stands.
+//! Captures of a quiet machine and of each fault while it lasts.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use whyslow_pairs::failure::{Failure, Result};
 
-/// Which faults are planted where none are named: of every resource, long and short, loud and with no trace on the machine
-/// as a whole.
+/// Default faults: of every resource, long and short, obvious or without a trace on the machine as a whole.
 pub const FAULTS: &str = "cpu.saturated,lock.contention,disk.saturated,net.listen_overflow,mem.oom_kill,cpu.throttled,\
     disk.flush_bound,net.loss,task.blocked,cpu.single_thread,disk.throttled,mem.cgroup_limit";
 
-/// How long the quiet machine is watched: longer than anything is read in.
+/// Observation time of the quiet machine: longer than the interval of any source.
 const QUIET: &str = "75s";
-/// How long a fault is watched.
+/// Observation time of a fault.
 const FAULT: &str = "20s";
-/// Where the lab's run of this program learns that it is to record, by what and to where.
+/// Environment variables that make the lab's run of this program record: the path of whyslow, and the target folder.
 const RECORD: [&str; 2] = ["BENCH_EXPLAIN_WHYSLOW", "BENCH_EXPLAIN_INTO"];
 
-/// Makes captures, or finds those that were made before.
+/// Makes captures, or finds existing ones.
 pub struct Capturer {
     pub whyslow: PathBuf,
     pub lab: PathBuf,
@@ -25,12 +24,12 @@ pub struct Capturer {
 }
 
 impl Capturer {
-    /// The machine with nothing to do.
+    /// Captures the idle machine.
     pub fn quiet(&self) -> Result<PathBuf> {
         self.made("quiet", |folder| succeed(&mut recorder(&self.whyslow, folder, QUIET), "whyslow record"))
     }
 
-    /// A fault of the lab's, from a time when it stood to a time when it still did.
+    /// Captures a fault of the lab; begins and ends while the fault lasts.
     pub fn fault(&self, name: &str) -> Result<PathBuf> {
         self.made(name, |folder| {
             let mut lab = Command::new(&self.lab);
@@ -53,7 +52,7 @@ impl Capturer {
     }
 }
 
-/// Where the lab runs this program in whyslow's place: records the fault that stands, and lets whyslow answer.
+/// If the lab runs this program in place of whyslow, records the current fault, and then runs whyslow to answer.
 pub fn in_whyslows_place() -> Option<ExitCode> {
     let [whyslow, into] = RECORD.map(|name| std::env::var_os(name).map(PathBuf::from));
     let (whyslow, into) = (whyslow?, into?);

@@ -1,4 +1,4 @@
-//! One run of `whyslow explain`, and what it took.
+//! Runs `whyslow explain` once and measures its cost.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -8,14 +8,14 @@ use whyslow_model::explanation::Explanation;
 use whyslow_pairs::child::{ended_children, number};
 use whyslow_pairs::failure::{Failure, Result};
 
-/// An answer, and what it cost.
+/// An explanation and its cost.
 pub struct Explained {
     pub explanation: Explanation,
-    /// Wall time, seconds.
+    /// Wall time in seconds.
     pub seconds: f64,
-    /// Processor time, seconds.
+    /// CPU time in seconds.
     pub cpu_seconds: f64,
-    /// Largest resident memory, bytes.
+    /// Peak resident memory in bytes.
     pub memory: u64,
 }
 
@@ -30,7 +30,8 @@ pub fn explain(whyslow: &Path, recording: &Path) -> Result<Explained> {
     let answer = std::thread::spawn(move || serde_json::from_reader(BufReader::new(said)));
     let mut memory = 0;
     let status = loop {
-        // While it runs: what the kernel tells of one that has ended counts ours, from before it became whyslow.
+        // Read while it runs: after its end, the kernel's value includes our own memory, from before the exec of
+        // whyslow.
         memory = memory.max(number(format!("/proc/{}/status", child.id()), "VmHWM:") * 1024);
         match child.try_wait()? {
             Some(status) => break status,

@@ -1,4 +1,4 @@
-//! What was planted against what was found.
+//! Compares planted faults with the findings.
 
 use crate::explain::Explained;
 use jiff::Timestamp;
@@ -8,12 +8,12 @@ use whyslow_model::diagnosis::Confidence;
 use whyslow_model::explanation::Episode;
 use whyslow_pairs::failure::{Failure, Result};
 
-/// How far a start or end may be off, seconds.
+/// Maximum deviation of a start or end, in seconds.
 const OFF: f64 = 3.0;
-/// How long it may take, seconds.
+/// Maximum duration of the explanation, in seconds.
 const TIME: f64 = 5.0;
 
-/// A fault in the recording, seconds from its start.
+/// A fault in the recording, in seconds from its start.
 #[derive(Serialize)]
 pub struct Planted {
     pub fault: String,
@@ -21,18 +21,18 @@ pub struct Planted {
     pub end: u64,
 }
 
-/// What became of a fault.
+/// Result for a fault.
 #[derive(Serialize)]
 struct Found {
     #[serde(flatten)]
     planted: Planted,
-    /// The key of the finding; none where it was not found.
+    /// Key of the finding; `None` if it was not found.
     key: Option<String>,
-    /// How far its start and its end are off, seconds.
+    /// Deviation of its start and end, in seconds.
     off: Option<[f64; 2]>,
 }
 
-/// All of it.
+/// Complete result.
 #[derive(Serialize)]
 pub struct Report {
     samples: u64,
@@ -40,12 +40,12 @@ pub struct Report {
     cpu_seconds: f64,
     memory: u64,
     faults: Vec<Found>,
-    /// Causes of confidence high that were not planted, with when they began.
+    /// Causes with high confidence that were not planted, with their start.
     besides: Vec<String>,
 }
 
 impl Report {
-    /// Holds one against the other.
+    /// Compares planted faults with the explanation.
     pub fn of(planted: Vec<Planted>, explained: Explained) -> Result<Self> {
         let start = ns(&explained.explanation.start)?;
         let second = |time: &str| Ok::<_, Failure>((ns(time)? - start) as f64 / 1e9);
@@ -59,7 +59,7 @@ impl Report {
             let (from, to) = (planted.start as f64, planted.end as f64);
             let overlaps = |(start, end, _): &(f64, f64, &Episode)| *start < to && *end > from;
             let is_it = |episode: &Episode| planted.fault.starts_with(id(episode));
-            // A fault has look-alikes, and victims one after the other: they are its own.
+            // A fault's look-alikes, and its successive victims, count as the fault itself.
             let mut off: Option<[f64; 2]> = None;
             let mut key = None;
             for (used, (start, end, episode)) in used.iter_mut().zip(&episodes) {
@@ -78,12 +78,12 @@ impl Report {
         Ok(Self { samples: explanation.samples, seconds, cpu_seconds, memory, faults, besides })
     }
 
-    /// Whether all is as it should be.
+    /// Returns whether everything is as expected.
     pub fn holds(&self) -> bool {
         self.seconds <= TIME && self.besides.is_empty() && self.faults.iter().all(Found::holds)
     }
 
-    /// The same for programs.
+    /// Returns the report as JSON.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data becomes JSON")
     }
@@ -95,7 +95,7 @@ impl Found {
     }
 }
 
-/// The id of a finding: what stands before the subject in its key.
+/// Returns the id of a finding: the part of its key before the subject.
 fn id(episode: &Episode) -> &str {
     episode.key.split('@').next().unwrap_or_default()
 }

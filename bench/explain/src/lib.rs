@@ -1,4 +1,4 @@
-//! Long recordings out of short captured ones: clips are played one after the other, and counters go on from one to the next.
+//! Builds long recordings from short captured ones: clips are played one after the other, with continuous counters.
 
 mod clip;
 mod player;

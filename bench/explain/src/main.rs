@@ -1,5 +1,5 @@
-//! How fast and how rightly `whyslow explain` explains a day: a recording is played together from a quiet machine's samples,
-//! with faults that the lab made on the real kernel planted at known times.
+//! Measures speed and accuracy of `whyslow explain` for a day: builds a recording from a quiet machine's samples, with
+//! faults that the lab made on the real kernel planted at known times.
 
 mod capture;
 mod explain;
@@ -53,7 +53,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    // The lab runs this program where it would run whyslow.
+    // The lab runs this program in place of whyslow.
     if let Some(status) = capture::in_whyslows_place() {
         return status;
     }
@@ -87,7 +87,7 @@ enum Measured {
 fn measure(args: &Args) -> Result<Measured> {
     stop::catch()?;
     let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
-    // Faults need the lab; a page shows any machine.
+    // Faults need the lab; a page can show any machine.
     let lab = if args.page { PathBuf::new() } else { beside(args.lab.as_ref(), "whyslow-lab")? };
     let names = if args.page { &[][..] } else { &args.faults[..] };
     let mut own = tempfile::Builder::new();
@@ -117,16 +117,16 @@ fn read(folder: &Path) -> Result<Clip> {
     Clip::read(folder).map_err(|e| Failure::new(e.to_string()))
 }
 
-/// What is played when.
+/// Schedule of the clips.
 struct Plan<'f> {
     seconds: u64,
-    /// When each fault begins, seconds from the start.
+    /// Start of each fault, in seconds from the start.
     faults: Vec<(u64, &'f str, &'f Clip)>,
 }
 
 impl<'f> Plan<'f> {
-    /// Each fault somewhere in a part of the time of its own: parts are as long as one another, and where in its part a fault
-    /// lies goes round, so that it begins at no particular second of a window or of a segment.
+    /// Places each fault in a separate part of the time. Parts have equal lengths, and the position in the part
+    /// rotates, so that a fault begins at no particular second of a window or segment.
     fn of(seconds: u64, faults: &'f [(&'f str, Clip)]) -> Self {
         let part = seconds / faults.len().max(1) as u64;
         let place = |n: u64| n * part + part / 4 + (n * 617) % (part / 2).max(1);
@@ -134,7 +134,7 @@ impl<'f> Plan<'f> {
         Self { seconds, faults }
     }
 
-    /// Wall clock at the start: that long ago, to the hour.
+    /// Returns the wall-clock time of the start: the duration ago, rounded to the hour.
     fn start_ns(&self) -> i64 {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
         let hour = (now / 3600 - self.seconds / 3600 - 1) * 3600;
@@ -156,10 +156,10 @@ impl<'f> Plan<'f> {
 
     fn planted(&self) -> Vec<Planted> {
         let planted = |(at, name, clip): &(u64, &str, &Clip)| {
-            // A kill is a moment: before the first and after the last there is nothing to be found.
+            // A kill is a moment: there is nothing to find before the first and after the last one.
             let kills = clip.kills().filter(|_| *name == "mem.oom_kill");
             let (first, last) = kills.unwrap_or((0, clip.played().len() - 1));
-            // A sample tells of the second before it.
+            // A sample describes the second before it.
             Planted { fault: (*name).to_owned(), start: at + first as u64 - 1, end: at + last as u64 }
         };
         self.faults.iter().map(planted).collect()

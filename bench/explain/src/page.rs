@@ -1,4 +1,4 @@
-//! How fast the page of a server has a long recording, and how large a report of it is.
+//! Measures how fast a server answers requests for the page of a long recording, and the size of a report about it.
 
 use serde::Serialize;
 use std::fmt;
@@ -9,25 +9,25 @@ use whyslow_model::chart::PageData;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_testing::{HttpServer, UrlOn};
 
-/// So many series of a day may take so long, seconds.
+/// Number of series, and the maximum time in seconds to draw them for a day.
 const SERIES: usize = 10;
 const TIME: f64 = 1.0;
-/// How large a report may be, bytes a day.
+/// Maximum size of a report, in bytes per day.
 const SIZE: u64 = 3_000_000;
 const DAY: f64 = 86_400.0;
-/// Slow answers are what it measures.
+/// Long timeout, because slow answers are to be measured.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// How long the server took for the parts of a page, and how large the report is.
+/// Response times of the server for the parts of a page, and the size of the report.
 #[derive(Serialize)]
 pub struct PageReport {
-    /// The length of the recording, seconds.
+    /// Length of the recording in seconds.
     length: f64,
     outline: Answer,
     answer: Answer,
-    /// The first charts, as many as have ten series.
+    /// The first charts, with ten series in total.
     first: Answer,
-    /// Each chart, asked for by itself.
+    /// Each chart, requested separately.
     charts: Vec<Answer>,
     report_seconds: f64,
     report_bytes: u64,
@@ -42,7 +42,7 @@ struct Answer {
     bytes: usize,
 }
 
-/// Asks a server for the page of a recording, and writes its report.
+/// Requests the page of a recording from a server, and writes its report.
 pub fn measure(whyslow: &Path, recording: &Path) -> Result<PageReport> {
     let mut command = Command::new(whyslow);
     command.args(["serve", "--no-live", "--listen", "127.0.0.1:0"]).arg(recording);
@@ -92,12 +92,12 @@ fn ask(server: &HttpServer, what: &str) -> Result<(Answer, PageData)> {
 }
 
 impl PageReport {
-    /// Whether it is as fast and as small as it should be.
+    /// Returns whether it is as fast and as small as it should be.
     pub fn holds(&self) -> bool {
         self.first.seconds <= TIME && (self.report_bytes as f64) <= SIZE as f64 * (self.length / DAY).max(1.0)
     }
 
-    /// The same for programs.
+    /// Returns the report as JSON.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data becomes JSON")
     }

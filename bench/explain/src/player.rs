@@ -1,4 +1,4 @@
-//! Plays clips into a recording, a sample a second.
+//! Plays clips into a recording, one sample per second.
 
 use crate::clip::Clip;
 use std::path::Path;
@@ -12,29 +12,29 @@ use whyslow_model::value::{State, Value};
 use whyslow_store::{Judge, Recorder, Retention, StoreError};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
+/// Length of a clock tick in a process's start time (USER_HZ, which is 100 wherever Linux runs today).
 const TICK_NS: u64 = 10_000_000;
-/// Samples that may wait for the disk; the recorder misses what is beyond sixty.
+/// Maximum number of samples waiting for the disk; the recorder misses those beyond sixty.
 const MOST_WAITING: usize = 30;
 
-/// A recording that is being made of clips.
+/// A recording made of clips.
 ///
-/// Each sample is played a second after the one before. Counters grow by as much as they did in the clip, from where they
-/// stood; what began within a clip (a process, a line of the log) begins anew each time it is played.
+/// Each sample is played a second after the one before. Counters continue from their current values and grow as they
+/// did in the clip; entities that began within a clip (a process, a line of the log) start again each time it is played.
 pub struct Player {
     recorder: Recorder,
     epoch: Instant,
     seconds: u64,
     wall_ns: i64,
     boot_ns: u64,
-    /// Everything that was ever played, and where its counters stand.
+    /// Everything played so far, with the current values of its counters.
     known: Snapshot,
     lines: u64,
 }
 
 impl Player {
-    /// Begins a recording in a folder, at this time of the wall clock, on a machine that has been up for so long: longer than
-    /// when any of the clips was made.
+    /// Begins a recording in a folder, at this wall-clock time, on a machine with this uptime, which must be longer
+    /// than that of any clip.
     pub fn begin(folder: &Path, wall_ns: i64, boot_ns: u64) -> Result<Self, StoreError> {
         let retention = Retention { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX, ..Retention::default() };
         let log = Arc::new(|line: &str| eprintln!("recorder: {line}"));
@@ -43,7 +43,7 @@ impl Player {
         Ok(Self { recorder, epoch, seconds: 0, wall_ns, boot_ns, known, lines: 0 })
     }
 
-    /// Seconds that were played.
+    /// Returns the number of seconds played.
     pub fn seconds(&self) -> u64 {
         self.seconds
     }
@@ -62,12 +62,12 @@ impl Player {
             played.sort();
             self.add(played);
         }
-        // What began within it does not come back.
+        // Entities that began within the clip do not come back.
         self.known.each_family(&mut Forget { since: self.boot_ns / TICK_NS });
     }
 
     fn add(&mut self, mut sample: Snapshot) {
-        // A boot of its own: the clips are of several.
+        // Set a separate boot id, because the clips come from several boots.
         sample.kernel.machine.iter_mut().for_each(|machine: &mut MachineInfo| machine.boot = State::from("played"));
         while self.recorder.waiting() > MOST_WAITING {
             std::thread::sleep(Duration::from_millis(1));
@@ -86,22 +86,22 @@ impl Player {
     }
 }
 
-/// Judges as `whyslow record` does.
+/// Returns a judge like that of `whyslow record`.
 fn judge() -> Judge {
     let book = RuleBook::built_in();
     Judge { rules: book.fingerprint(), findings: Box::new(move |window| recorded_findings(window, &book)) }
 }
 
-/// Makes a sample of a clip go on from what was played before.
+/// Makes a clip's sample continue from what was played before.
 struct Carry<'p> {
-    /// The newest rows of the clip.
+    /// Newest rows of the clip.
     before: &'p mut Snapshot,
     known: &'p mut Snapshot,
-    /// When the clip began, in ticks: a task that started later began within it.
+    /// Start of the clip in ticks: a task that started later began within it.
     born: u64,
-    /// How much later it is played than it was made, nanoseconds.
+    /// Time from making to playing the clip, in nanoseconds.
     later: u64,
-    /// What is added to the number of a line of the log.
+    /// Offset added to the numbers of log lines.
     lines: u64,
 }
 
@@ -132,7 +132,7 @@ impl EachFamily for Carry<'_> {
 }
 
 impl Carry<'_> {
-    /// The key of what began within the clip, as it is told this time.
+    /// Returns the key, adjusted for this playback, of an entity that began within the clip.
     fn key<F: Family>(&self, row: &F) -> Option<F::Key> {
         let mut parts = Vec::new();
         row.key().take_apart(&mut parts);
@@ -149,7 +149,7 @@ impl Carry<'_> {
     }
 }
 
-/// Sets the counters of a row to where they stood, and as much more as they grew in the clip.
+/// Continues the counters of a row from their current values, by their growth in the clip.
 fn go_on<F: Family>(row: &mut F, before: Option<&F>, known: Option<&F>) {
     for column in 0..F::INFO.metrics.len() {
         let known = known.and_then(|known| known.value(column));
@@ -175,7 +175,7 @@ fn go_on<F: Family>(row: &mut F, before: Option<&F>, known: Option<&F>) {
     }
 }
 
-/// A line of the log says itself when it was written.
+/// Shifts the time in a log line, which records when it was written.
 fn later<F: Family>(line: &mut F, by: u64) {
     let column = F::INFO.metrics.iter().position(|metric| metric.name == "time");
     let Some(Value::Counter(time)) = column.and_then(|column| line.value(column)) else { return };
@@ -184,7 +184,7 @@ fn later<F: Family>(line: &mut F, by: u64) {
     }
 }
 
-/// Leaves out what began at this tick or later.
+/// Removes entities that began at this tick or later.
 struct Forget {
     since: u64,
 }

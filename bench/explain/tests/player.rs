@@ -1,4 +1,4 @@
-//! What is played goes on where it stopped.
+//! Tests that playback continues where it stopped.
 
 use std::path::Path;
 use whyslow_bench_explain::{Clip, Player};
@@ -12,12 +12,12 @@ use whyslow_store::Recording;
 const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC.
 const START: i64 = 1_795_279_400 * SECOND as i64;
-/// When the clip was made, and when it is played: seconds since boot.
+/// Uptime in seconds when the clip was made, and when it is played.
 const MADE: u64 = 1000;
 const UP: u64 = 5000;
 
-/// The sample of a second of the clip: a disk that reads ten times a second, an old process, one that began within the clip,
-/// and a line of the log each second.
+/// Returns the clip's sample for a second: a disk that reads ten times a second, an old process, one that began within
+/// the clip, and a line of the log each second.
 fn sample(t: u64) -> Snapshot {
     let mut s = Snapshot { boot_ns: (MADE + t) * SECOND, wall_ns: 1, ..Snapshot::default() };
     let reads = 7_000 + t * 10;
@@ -81,7 +81,7 @@ fn what_begins_within_a_clip_begins_anew() {
         own.map(|(key, row)| (key.start, row.user.get().unwrap() / SECOND)).collect()
     };
     assert_eq!(used(1), [(3, 8)], "one that was there before goes on");
-    // Played from the first sample after the one that says where counters began.
+    // Played from the first sample after the one that provides the start of the counters.
     assert_eq!(used(900), [((UP + 1) * 100, 2), ((UP + 5) * 100, 2)], "one that was not is another each time");
     let lines = window.newest::<LogLine>();
     assert_eq!(lines.len(), 8, "no line is taken for one before");

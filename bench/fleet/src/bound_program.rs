@@ -11,10 +11,10 @@ pub struct BoundProgram {
 }
 
 impl BoundProgram {
-    /// Starts one, without input. Ctrl-C does not reach it: it is ended by this process.
+    /// Starts a program without input. Ctrl-C does not reach it: this process ends it.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if it cannot be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         // SAFETY: prctl(2) is async-signal-safe.
@@ -29,10 +29,10 @@ impl BoundProgram {
         Ok(Self { child })
     }
 
-    /// The first line that it prints; empty if it ends without one.
+    /// Returns the first line that it prints; empty if it ends without one.
     ///
     /// # Errors
-    /// Its output is not to be read.
+    /// Fails if its output cannot be read.
     pub fn first_line(&mut self) -> Result<String> {
         let out = self.child.stdout.take().ok_or_else(|| Failure::new("nothing to read from"))?;
         let mut line = String::new();
@@ -40,10 +40,10 @@ impl BoundProgram {
         Ok(line.trim_end().to_owned())
     }
 
-    /// How it has ended, if it has.
+    /// Returns its exit status if it has ended.
     ///
     /// # Errors
-    /// That cannot be found out.
+    /// Fails if the status cannot be determined.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
@@ -51,7 +51,7 @@ impl BoundProgram {
 
 impl Drop for BoundProgram {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

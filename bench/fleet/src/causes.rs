@@ -1,30 +1,30 @@
-//! Whether the statistics name the planted cause, and none where there is none.
+//! Checks that the statistics name the planted cause, and none in a healthy fleet.
 
 use crate::simulate::{Cause, Fleet, simulate};
 use serde::Serialize;
 use std::fmt;
 use whyslow_compare::fleet::{Cohort, Verdict, Why};
 
-/// What was answered about a fleet.
+/// Result for a fleet.
 #[derive(Serialize)]
 pub struct Trial {
     seed: u64,
-    /// What was planted; `None` in a healthy fleet.
+    /// Planted cause; `None` in a healthy fleet.
     cause: Option<Cause>,
     planted: Option<String>,
-    /// The share of its hosts that it makes sick.
+    /// Share of the hosts with the cause that it makes sick.
     penetrance: Option<f64>,
     sick: usize,
     verdict: Verdict,
-    /// The place of the planted cause among all features named but the role, 1 is first; 0: not named.
+    /// Rank of the planted cause among all named features except the role, from 1; 0 if not named.
     rank: usize,
-    /// Whether it is one of several that the hosts cannot tell apart.
+    /// Whether it is one of several inseparable features.
     is_shared: bool,
     first: Option<String>,
     summary: String,
 }
 
-/// The trials of all simulated fleets.
+/// Results of all simulated fleets.
 #[derive(Serialize)]
 pub struct Causes {
     hosts: usize,
@@ -48,7 +48,7 @@ impl Causes {
         self.trials.iter().filter(|trial| trial.cause.is_none())
     }
 
-    /// Whether the aims of issue 28 are met: planted causes first in 95 % of the fleets, no false cause.
+    /// Returns whether the goals of issue 28 are met: planted causes first in 95 % of the fleets, no false cause.
     pub fn holds(&self) -> bool {
         let first = self.planted().filter(|trial| trial.rank == 1).count();
         let is_false = self.healthy().any(|trial| trial.verdict == Verdict::Cause);
@@ -56,7 +56,7 @@ impl Causes {
     }
 }
 
-/// What the statistics say about a fleet.
+/// Returns what the statistics say about a fleet.
 pub fn why(fleet: &Fleet) -> Why {
     let sick: Vec<bool> = fleet.hosts.iter().map(|host| host.is_sick).collect();
     let mut cohort = Cohort::new(&sick, "role");
@@ -69,7 +69,7 @@ pub fn why(fleet: &Fleet) -> Why {
 fn trial(seed: u64, hosts: usize, cause: Option<Cause>) -> Trial {
     let fleet = simulate(seed, hosts, cause);
     let why = why(&fleet);
-    // What the hosts cannot tell apart has its place by the likelier kind, and what explains them as well comes after it.
+    // Inseparable features are ranked by the likelier kind; features that explain them equally well come after.
     let named = why.candidates.iter().flat_map(|one| one.features.iter().chain(&one.inseparable));
     let causes = named.filter(|feature| &*feature.name != "role");
     let rank = causes.clone().position(|feature| Some(feature) == fleet.planted.as_ref()).map_or(0, |at| at + 1);

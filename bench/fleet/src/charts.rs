@@ -1,4 +1,4 @@
-//! How stores grow with the number of hosts, as pictures.
+//! Charts of the growth of stores with the number of hosts.
 
 use crate::growth::{Size, Times};
 use crate::store::Layout;
@@ -8,10 +8,10 @@ use whyslow_model::chart::{Chart, ChartAxis, ChartSeries};
 use whyslow_pairs::failure::Result;
 use whyslow_show::chart::svg;
 
-/// Writes a picture for each thing that grows: `bytes.svg`, `files.svg`, `time.svg`.
+/// Writes a chart for each quantity that grows: `bytes.svg`, `files.svg`, `time.svg`.
 ///
 /// # Errors
-/// They cannot be written.
+/// Fails if they cannot be written.
 pub fn write(sizes: &[Size], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     for chart in charts(sizes) {
@@ -59,7 +59,7 @@ fn charts(sizes: &[Size]) -> [Chart; 3] {
     ]
 }
 
-/// The numbers of hosts, ascending.
+/// Returns the numbers of hosts in ascending order.
 fn hosts(sizes: &[Size]) -> Vec<usize> {
     let mut all: Vec<usize> = sizes.iter().map(|size| size.hosts).collect();
     all.sort_unstable();
@@ -67,7 +67,7 @@ fn hosts(sizes: &[Size]) -> Vec<usize> {
     all
 }
 
-/// A line over the numbers of hosts; none if it has no value.
+/// Returns a line over the numbers of hosts; `None` if it has no value.
 fn series(sizes: &[Size], name: &str, layout: Layout, value: &dyn Fn(&Size) -> Option<f64>) -> Option<ChartSeries> {
     let of = |hosts: &usize| sizes.iter().find(|size| size.hosts == *hosts && size.layout == layout).and_then(value);
     let mean: Vec<Option<f64>> = hosts(sizes).iter().map(of).collect();

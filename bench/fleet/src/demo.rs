@@ -1,4 +1,4 @@
-//! A whole fleet on one machine, to be looked at: a store, simulated hosts that keep shipping, the compactor, and the page.
+//! Demonstrates a whole fleet on one machine: a store, simulated hosts that keep shipping, the compactor, and the page.
 
 use crate::bound_program::BoundProgram;
 use crate::fleet_program::FleetProgram;
@@ -18,43 +18,43 @@ use whyslow_rollup::Hour;
 use whyslow_ship::Destination;
 
 const HOUR_MS: i64 = 3_600_000;
-/// The fleet, and what is rolled out in it.
+/// Seed of the fleet, and the kernel that is rolled out in it.
 const SEED: u64 = 1;
 const NEW_KERNEL: &str = "6.12.57-cloud";
-/// When the change reaches hosts, as a share of the past that is simulated.
+/// Time range in which the change reaches hosts, as shares of the simulated past.
 const ROLLOUT: (f64, f64) = (0.55, 0.75);
-/// A recording that has a whole minute, whenever it begins.
+/// Length of a recording that contains a whole minute, regardless of its start.
 const RECORDED: &str = "125s";
 
-/// What to show.
+/// Options of the demonstration.
 pub struct Demo<'d> {
-    /// The whyslow program, which records what hosts do.
+    /// The whyslow program, which records the hosts' activity.
     pub whyslow: &'d Path,
     /// The whyslow-fleet program.
     pub whyslow_fleet: &'d Path,
-    /// An S3 gateway; the store is a folder without one.
+    /// S3 gateway; without one, the store is a folder.
     pub versitygw: Option<&'d Path>,
-    /// A recording of some minutes; one of this machine is made where none is given.
+    /// Recording of some minutes; by default, one of this machine is made.
     pub recording: Option<&'d Path>,
-    /// A folder for everything.
+    /// Folder for everything.
     pub folder: &'d Path,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// Hours of the past that are there at the beginning.
+    /// Hours of the past that exist at the beginning.
     pub hours: u32,
-    /// From one delivery to the next.
+    /// Interval between deliveries.
     pub every: Duration,
-    /// When it ends; `None`: at a signal.
+    /// Duration; `None` means until a signal.
     pub length: Option<Duration>,
     /// Address of the page.
     pub listen: &'d str,
 }
 
 impl Demo<'_> {
-    /// Shows the fleet until its time is over, or a signal comes.
+    /// Shows the fleet until its time is over or a signal arrives.
     ///
     /// # Errors
-    /// A program cannot be started, or a file not be delivered.
+    /// Fails if a program cannot be started or a file cannot be delivered.
     pub fn run(&self) -> Result<()> {
         let gateway = self.versitygw.map(|program| Gateway::start(program, &self.folder.join("s3"))).transpose()?;
         let environment = gateway.as_ref().map(Gateway::environment).unwrap_or_default();
@@ -68,11 +68,11 @@ impl Demo<'_> {
             }
         };
         for (name, value) in &environment {
-            // SAFETY: this process has one thread so far; nobody reads the environment meanwhile.
+            // SAFETY: this process has one thread so far, so nothing else reads the environment.
             unsafe { std::env::set_var(name, value) };
         }
         let shown = self.show(&store, &environment);
-        // To be asked to end is no failure.
+        // A requested end is not a failure.
         if stop::check().is_err() { Ok(()) } else { shown }
     }
 
@@ -127,7 +127,7 @@ impl Demo<'_> {
     }
 }
 
-/// A fleet in which every third host gets a new kernel, and is sick from then on.
+/// Returns a fleet in which every third host gets a new kernel, and is sick from then on.
 fn demonstrative(hosts: usize) -> Fleet {
     let mut fleet = simulate(SEED, hosts, None);
     let planted = Feature::new("kernel", "release", NEW_KERNEL);
@@ -144,7 +144,7 @@ fn demonstrative(hosts: usize) -> Fleet {
     Fleet { cause: Some(Cause::Kernel), planted: Some(planted), penetrance: 1.0, ..fleet }
 }
 
-/// Simulated hosts, and where they ship to.
+/// Simulated hosts, and the destination that they ship to.
 struct ShippingHosts<'f> {
     fleet: &'f Fleet,
     destination: Destination,
@@ -153,19 +153,19 @@ struct ShippingHosts<'f> {
 }
 
 impl<'f> ShippingHosts<'f> {
-    /// Hosts whose past began so many hours ago.
+    /// Creates hosts whose past began `hours` ago.
     fn new(fleet: &'f Fleet, store: &str, hours: u32) -> Result<Self> {
         let destination = Destination::open(store).map_err(|error| Failure::new(error.to_string()))?;
         let from_ms = (now_ms().div_euclid(HOUR_MS) - i64::from(hours)) * HOUR_MS;
         Ok(Self { fleet, destination, from_ms, hours })
     }
 
-    /// The number of the hour that goes on.
+    /// Returns the number of the current hour.
     fn newest(&self) -> u32 {
         u32::try_from((now_ms() - self.from_ms).div_euclid(HOUR_MS)).unwrap_or(0)
     }
 
-    /// Delivers hours, as far as they have gone by.
+    /// Delivers hours, as far as they have elapsed.
     fn ship(&self, numbers: RangeInclusive<u32>, recorded: Option<&RecordedMinutes>) -> Result<()> {
         let now = now_ms();
         let tables = Rows::of_tables(recorded)?;

@@ -1,4 +1,4 @@
-//! Whether the embedded engine and Trino give the same answers, and how long each takes.
+//! Compares the answers of the embedded engine and Trino, and how long each takes.
 
 use crate::fleet_program::FleetProgram;
 use crate::growth::Times;
@@ -11,15 +11,15 @@ use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 use whyslow_rollup::tables;
 
-/// By how much numbers may differ, as a share: engines add up in different orders.
+/// Maximum relative difference of numbers: engines add up in different orders.
 const ROUNDING: f64 = 1e-9;
-/// What an engine leaves out depends on which files it reads, and is in no row.
+/// Field for the left-out data, which depends on the files that an engine reads, not on the rows.
 const LEFT_OUT: &str = "left_out";
-/// A forecast is about the time until now, which goes on.
+/// Command whose answer refers to the time until now, which advances.
 const FORECAST: &str = "forecast";
 const ENDS: [&str; 2] = ["from", "to"];
 
-/// Questions in SQL: each has one order of its rows.
+/// SQL queries, each with a deterministic order of rows.
 const SQL: [&str; 12] = [
     "SELECT COUNT(*) AS n, COUNT(DISTINCT host) AS hosts, MIN(at) AS first, MAX(at) AS last FROM minute",
     "SELECT host, SUM(lost_s) AS lost FROM minute GROUP BY host ORDER BY lost DESC, host LIMIT 50",
@@ -39,19 +39,19 @@ const SQL: [&str; 12] = [
     "SELECT host, UPPER(host) AS large, LENGTH(host) AS length FROM minute GROUP BY host ORDER BY host",
 ];
 
-/// A store that both are asked about.
+/// A store that both engines are asked about.
 pub struct Engines<'e> {
     /// The program with its own engine.
     pub embedded: FleetProgram<'e>,
-    /// The program over Trino.
+    /// The program with Trino.
     pub trino: FleetProgram<'e>,
-    /// The time that is asked about, milliseconds since 1970.
+    /// Time span of the questions, in milliseconds since 1970.
     pub span: (i64, i64),
-    /// How often each question is asked.
+    /// Number of times that each question is asked.
     pub runs: usize,
 }
 
-/// What the engines answered.
+/// Answers of the engines.
 #[derive(Serialize)]
 pub struct Comparison {
     questions: Vec<Compared>,
@@ -59,20 +59,20 @@ pub struct Comparison {
     trino: Times,
 }
 
-/// What they answered to a question.
+/// Answers to a question.
 #[derive(Serialize)]
 struct Compared {
     question: String,
-    /// Numbers, texts and so on in the answer.
+    /// Number of values in the answer.
     values: usize,
-    /// Where the answers first differ, and both values there.
+    /// Position where the answers first differ, and both values there.
     difference: Option<String>,
     embedded_s: Vec<f64>,
     trino_s: Vec<f64>,
 }
 
 impl Comparison {
-    /// Whether all answers are the same.
+    /// Returns whether all answers are the same.
     pub fn holds(&self) -> bool {
         self.questions.iter().all(|compared| compared.difference.is_none())
     }
@@ -103,9 +103,9 @@ impl Engines<'_> {
     /// Asks both engines each question, and compares the answers.
     ///
     /// # Errors
-    /// A program fails, or a signal came.
+    /// Fails if a program fails or a signal arrives.
     pub fn compare(&self) -> Result<Comparison> {
-        // Trino's answers end with the last compacted hour: both are asked about the time until then.
+        // Trino's answers end with the last compacted hour: ask both about the time until then.
         let hour = self.trino.json(&["sql", "SELECT 1 AS one"], self.span)?;
         let to = hour["to"].as_str().and_then(|to| to.parse::<jiff::Timestamp>().ok());
         let to = to.ok_or_else(|| Failure::new("an answer without an end"))?.as_millisecond();
@@ -117,7 +117,7 @@ impl Engines<'_> {
         Ok(Comparison { questions, embedded, trino })
     }
 
-    /// Questions for every command, about hosts, findings and changes that the store has.
+    /// Returns questions for every command, about hosts, findings and changes in the store.
     fn questions(&self, span: (i64, i64)) -> Result<Vec<Vec<String>>> {
         let sick = self.embedded.json(&["sick", "--limit", "0"], span)?;
         let changes = self.embedded.json(&["change"], span)?;
@@ -145,7 +145,7 @@ impl Engines<'_> {
             ]
             .map(words),
         );
-        // What begins with a hyphen is no option.
+        // A host name that begins with a hyphen is not an option.
         questions.extend(some.map(|host| words(&["host", "--limit", "0", "--", host])));
         for finding in findings.iter().take(2) {
             questions.push(words(&["sick", "--finding", finding]));
@@ -188,7 +188,7 @@ impl Engines<'_> {
     }
 }
 
-/// An answer without the fields in which engines may differ.
+/// Returns an answer without the fields in which engines may differ.
 fn comparable(mut answer: Value, is_until_now: bool) -> Value {
     if let Some(fields) = answer.as_object_mut() {
         fields.retain(|name, _| name != LEFT_OUT && !(is_until_now && ENDS.contains(&name.as_str())));
@@ -204,7 +204,7 @@ fn values(of: &Value) -> usize {
     }
 }
 
-/// Where documents first differ, apart from rounding.
+/// Returns where documents first differ, apart from rounding.
 fn difference(path: &str, a: &Value, b: &Value) -> Option<String> {
     let differs = || Some(format!("{path}: {a} and {b}"));
     match (a, b) {

@@ -1,4 +1,4 @@
-//! Asks `whyslow-fleet`.
+//! Runs queries with `whyslow-fleet`.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,32 +7,33 @@ use std::path::Path;
 use std::process::{Command, Output};
 use whyslow_pairs::failure::{Failure, Result};
 
-/// The program over a store.
+/// The program with a store.
 pub struct FleetProgram<'p> {
-    /// Where it is.
+    /// Path of the program.
     pub path: &'p Path,
-    /// A folder, or a bucket.
+    /// A folder or a bucket.
     pub store: &'p OsStr,
-    /// What runs the SQL; none: the engine in the program.
+    /// SQL engine; `None` for the engine in the program.
     pub engine: Option<&'p str>,
-    /// What else it needs to know: the credentials of a bucket.
+    /// Environment variables, such as the credentials of a bucket.
     pub environment: &'p [(&'p str, String)],
 }
 
 impl FleetProgram<'_> {
-    /// The document that answers a question about a span, milliseconds since 1970.
+    /// Returns the document that answers a question about a span, in milliseconds since 1970.
     ///
     /// # Errors
-    /// The program fails, or there is no document.
+    /// Fails if the program fails or returns no document.
     pub fn json(&self, words: &[&str], span: (i64, i64)) -> Result<Value> {
         let output = self.output(&[words, &["--json"]].concat(), span)?;
         Ok(serde_json::from_slice(&output)?)
     }
 
-    /// The same of any question, one of which is about the time until now; where there is nothing to answer with, what it says.
+    /// Returns the answer to any question, including one about the time until now. If there is nothing to answer with,
+    /// returns the message.
     ///
     /// # Errors
-    /// The program fails otherwise.
+    /// Fails if the program fails otherwise.
     pub fn answer(&self, words: &[&str], span: (i64, i64)) -> Result<Value> {
         let words = &[&["--json"], words].concat()[..];
         let output = if words[1] == "forecast" { self.command(words).output()? } else { self.asked(words, span)? };
@@ -43,10 +44,10 @@ impl FleetProgram<'_> {
         }
     }
 
-    /// What it prints.
+    /// Returns its output.
     ///
     /// # Errors
-    /// The program fails.
+    /// Fails if the program fails.
     pub fn output(&self, words: &[&str], span: (i64, i64)) -> Result<Vec<u8>> {
         let output = self.asked(words, span)?;
         if output.status.success() { Ok(output.stdout) } else { Err(self.failed(words, &output)) }
@@ -55,7 +56,7 @@ impl FleetProgram<'_> {
     fn asked(&self, words: &[&str], (from_ms, to_ms): (i64, i64)) -> Result<Output> {
         let time = |ms: i64| Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string());
         let (from, to) = (time(from_ms), time(to_ms));
-        // What follows `--` is no option.
+        // Options must come before `--`.
         let options = words.iter().position(|word| *word == "--").unwrap_or(words.len());
         let words = [&words[..options], &["--from", &from, "--to", &to], &words[options..]].concat();
         Ok(self.command(&words).output()?)
@@ -66,7 +67,7 @@ impl FleetProgram<'_> {
         Failure::new(format!("{} {}: {said}", self.path.display(), words.join(" ")))
     }
 
-    /// A command, to be run or started.
+    /// Returns a command to run or start.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.path);
         let environment = self.environment.iter().map(|(name, value)| (name, value));

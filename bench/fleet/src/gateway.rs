@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 
-/// The bucket that it has.
+/// Name of its bucket.
 pub const BUCKET: &str = "metrics";
 const USER: &str = "test";
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Gateway {
     program: PathBuf,
     folder: PathBuf,
-    /// A line for each request.
+    /// Access log with a line per request.
     log: PathBuf,
     address: String,
     secret: String,
@@ -28,10 +28,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts versitygw with a bucket in a folder, on a port of its own.
+    /// Starts versitygw with a bucket in a folder, on a free port.
     ///
     /// # Errors
-    /// It is not there, or does not answer.
+    /// Fails if it does not exist or does not answer.
     pub fn start(program: &Path, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder.join(BUCKET))?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
@@ -42,10 +42,10 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Starts it again, over the same files.
+    /// Starts it again over the same files.
     ///
     /// # Errors
-    /// It cannot be started, or does not answer.
+    /// Fails if it cannot be started or does not answer.
     pub fn restart(&mut self) -> Result<()> {
         let mut command = Command::new(&self.program);
         command.env("ROOT_ACCESS_KEY", USER).env("ROOT_SECRET_KEY", &self.secret);
@@ -68,7 +68,7 @@ impl Gateway {
     /// Waits until an object below a path is uploaded, at most twenty seconds.
     ///
     /// # Errors
-    /// Its log cannot be read, or a signal came.
+    /// Fails if its log cannot be read or a signal arrives.
     pub fn wait_for_upload(&self, path: &str) -> Result<()> {
         let mut log = File::open(&self.log)?;
         log.seek(SeekFrom::End(0))?;
@@ -85,7 +85,7 @@ impl Gateway {
         self.running = None;
     }
 
-    /// What programs need to know to use it.
+    /// Returns the environment that programs need to use it.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         vec![
             ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),

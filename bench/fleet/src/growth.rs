@@ -1,4 +1,5 @@
-//! What a store costs, and how long `whyslow-fleet` takes over it, against the number of hosts; and whether it names what was planted.
+//! Measures the size of a store and the response times of `whyslow-fleet` against the number of hosts, and whether it
+//! names the planted cause.
 
 use crate::fleet_program::FleetProgram;
 use crate::recorded::RecordedMinutes;
@@ -14,74 +15,74 @@ use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 
 const HOUR_MS: i64 = 3_600_000;
-/// What is asked beside `sick`: each a few times.
+/// Number of runs of the questions other than `sick`.
 const OTHER_RUNS: usize = 3;
-/// How busy the disks of the fleet were, hour by hour.
+/// Query for the utilization of the fleet's disks by hour.
 const SQL: &str = "SELECT day, hour, SUM(write_time) / NULLIF(SUM(writes), 0) AS write_ns FROM disk GROUP BY day, hour ORDER BY day, hour";
 
-/// The last so many whole hours, milliseconds since 1970.
+/// Returns the last `hours` whole hours, in milliseconds since 1970.
 pub fn last_hours(hours: u32) -> (i64, i64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
     let end_ms = i64::try_from(now).unwrap_or(0).div_euclid(HOUR_MS) * HOUR_MS;
     (end_ms - i64::from(hours) * HOUR_MS, end_ms)
 }
 
-/// What stores are made of, and asked.
+/// Parameters of the stores and of the questions about them.
 pub struct Growth<'g> {
     /// The program `whyslow-fleet`.
     pub whyslow_fleet: &'g Path,
-    /// Where stores are made.
+    /// Folder for the stores.
     pub folder: &'g Path,
-    /// What hosts do.
+    /// Activity of the hosts.
     pub recorded: &'g RecordedMinutes,
-    /// How many hours there are.
+    /// Number of hours.
     pub hours: u32,
-    /// How often `sick` is asked.
+    /// Number of runs of `sick`.
     pub runs: usize,
-    /// The seed of the fleets.
+    /// Seed of the fleets.
     pub seed: u64,
-    /// What is planted.
+    /// Planted cause.
     pub cause: Cause,
 }
 
-/// A store of one size.
+/// Result for a store of one size.
 #[derive(Serialize)]
 pub struct Size {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// Hours.
+    /// Number of hours.
     pub hours: u32,
-    /// Whether files are merged.
+    /// Layout of the files.
     pub layout: Layout,
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Their bytes.
+    /// Total size of the files in bytes.
     pub bytes: u64,
     rows: usize,
-    /// How long it took to write the store, seconds.
+    /// Time to write the store, in seconds.
     written_in: f64,
-    /// How long the answers took.
+    /// Response times by question.
     pub times: BTreeMap<&'static str, Times>,
     planted: String,
-    /// What `why` named first.
+    /// First feature that `why` named.
     first: String,
-    /// Hosts that are sick, and those that `sick` found.
+    /// Number of sick hosts, and of those that `sick` found.
     sick: usize,
     found: u64,
 }
 
-/// Seconds of a question that was asked several times.
+/// Response times, in seconds, of a question that was asked several times.
 #[derive(Clone, Copy, Serialize)]
 pub struct Times {
     runs: usize,
-    /// The median.
+    /// Median.
     pub median: f64,
-    /// The 95th percentile.
+    /// 95th percentile.
     pub p95: f64,
 }
 
 impl Times {
-    /// The statistics of these times.
+    /// Computes the statistics of these times.
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |share: f64| {
@@ -112,17 +113,17 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// Whether the answers are right.
+    /// Returns whether the answers are correct.
     pub fn is_right(&self) -> bool {
         self.planted == self.first && self.sick as u64 == self.found
     }
 }
 
 impl Growth<'_> {
-    /// Writes the store of a fleet and asks about it.
+    /// Writes the store of a fleet and asks questions about it.
     ///
     /// # Errors
-    /// A file cannot be written, the program fails, or a signal came.
+    /// Fails if a file cannot be written, the program fails, or a signal arrives.
     pub fn measure(&self, hosts: usize, layout: Layout) -> Result<Size> {
         let fleet = simulate(self.seed, hosts, Some(self.cause));
         let (from_ms, end_ms) = last_hours(self.hours);
@@ -140,7 +141,7 @@ impl Growth<'_> {
             FleetProgram { path: self.whyslow_fleet, store: folder.as_os_str(), engine: None, environment: &[] };
         let span = (from_ms, end_ms);
         let asked = |words: &[&str], runs: usize| -> Result<(Times, Value)> {
-            // The first question reads the files into the page cache.
+            // The first run reads the files into the page cache.
             let mut answer = program.json(words, span)?;
             let mut times = Vec::new();
             for _ in 0..runs {

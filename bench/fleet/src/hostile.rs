@@ -1,5 +1,4 @@
-//! Hosts that are not what they should be: names that mean something to a shell, to SQL or to a page, and numbers that cannot be or
-//! barely can.
+//! Hostile hosts: names with special meaning in a shell, in SQL or on a page, and impossible or extreme numbers.
 
 use crate::simulate::Fleet;
 use std::fs;
@@ -7,7 +6,7 @@ use std::path::Path;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_rollup::{AT, Cell, Column, ColumnKind, HOST, Hour, Place, Row, parquet, tables};
 
-/// What hosts may be called.
+/// Names of hosts.
 const NAMES: [&str; 24] = [
     "Robert'); DROP TABLE minute;--",
     "a \"quoted\" name",
@@ -35,11 +34,11 @@ const NAMES: [&str; 24] = [
     ".hidden_%",
 ];
 
-/// Numbers that are the greatest that can be, and some that cannot.
+/// Extreme and impossible numbers.
 const COUNTS: [i64; 5] = [1 << 53, -(1 << 53), i64::MAX, i64::MIN, 0];
 const LEVELS: [f64; 7] = [1e19, -1e19, 1e300, f64::NAN, f64::INFINITY, 120.0, -0.0];
 
-/// Gives the hosts of a fleet such names.
+/// Gives such names to the hosts of a fleet.
 pub fn rename(fleet: &mut Fleet) {
     for (number, host) in fleet.hosts.iter_mut().enumerate() {
         let round = if number < NAMES.len() { String::new() } else { format!(" {}", number / NAMES.len()) };
@@ -47,10 +46,10 @@ pub fn rename(fleet: &mut Fleet) {
     }
 }
 
-/// Writes the files of a host that makes up its numbers in all tables of an hour, and of one whose files are no Parquet.
+/// Writes the files of a host with made-up numbers in all tables of an hour, and of one whose files are not Parquet.
 ///
 /// # Errors
-/// A file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write(folder: &Path, hour: Hour) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
     for table in tables() {
@@ -67,14 +66,14 @@ pub fn write(folder: &Path, hour: Hour) -> Result<()> {
     Ok(())
 }
 
-/// A value for a minute of an hour; every seventh row is of another host or time.
+/// Returns a value for a minute of an hour; every seventh row belongs to another host or time.
 fn cell(column: &Column, hour: Hour, at: usize) -> Cell {
     let minute = hour.start() + at as i64 * 60_000;
     match column.kind {
         _ if column.name == HOST => Cell::text(if at % 14 == 13 { "another" } else { "liar" }),
         ColumnKind::Timestamp if column.name == AT && at % 7 == 5 => Cell::Timestamp(i64::MAX),
         ColumnKind::Timestamp => Cell::Timestamp(minute),
-        // One in a few rows has a number that cannot be, and does not count.
+        // One in a few rows has an impossible number, and does not count.
         ColumnKind::Integer => Cell::Integer(COUNTS[if at.is_multiple_of(4) { at / 4 % COUNTS.len() } else { at % 2 }]),
         ColumnKind::Double if at.is_multiple_of(3) => Cell::Double(LEVELS[at / 3 % LEVELS.len()]),
         ColumnKind::Double => Cell::Double(1.0),

@@ -1,5 +1,5 @@
-//! Simulated fleets: how rightly `whyslow-fleet why` names what was planted in them, how stores grow with the number of hosts, and whether
-//! a server that is killed costs a row.
+//! Simulated fleets: measures how accurately `whyslow-fleet why` names planted causes, how stores grow with the number
+//! of hosts, and whether killing a server loses a row.
 
 mod bound_program;
 mod causes;
@@ -355,7 +355,7 @@ fn temporary() -> Result<TempDir> {
 }
 
 impl Given {
-    /// The recording; of this machine, made in a folder, where none is given.
+    /// Returns the given recording; by default, makes one of this machine in a folder.
     fn recording(&self, folder: &Path) -> Result<PathBuf> {
         if let Some(given) = &self.recording {
             return Ok(given.clone());

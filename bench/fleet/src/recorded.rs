@@ -1,5 +1,5 @@
-//! What hosts of a simulated fleet do: the minutes of a real recording, which each host lives through from another one on, and with
-//! another load.
+//! Activity of simulated hosts: each host replays the minutes of a real recording, from a different starting point and
+//! with a different load.
 
 use crate::simulate::{Cause, Effect};
 use crate::store::HostHour;
@@ -11,47 +11,47 @@ use whyslow_rollup::{AT, Cell, Column, ColumnKind, HOST, Hour, Row, Table, Table
 use whyslow_ship::roll_up;
 use whyslow_store::Recording;
 
-/// A minute that was observed for less is not whole: the first and the last of a recording.
+/// Minimum observed time for a minute to be complete; excludes the first and the last one of a recording.
 const WHOLE_S: f64 = 55.0;
-/// How much of everything a host does, beside the recording.
+/// Range of a host's activity relative to the recording.
 const LOADS: std::ops::Range<f64> = 0.5..2.0;
-/// By how much a host differs in a single number, beside its load, and a minute from others.
+/// Range of further deviations, per number of a host and per minute.
 const DEVIATIONS: std::ops::Range<f64> = 0.75..1.33;
-/// How large machines are.
+/// Relative sizes of machines.
 const SIZES: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
-/// What is not load.
+/// Column that does not count as load.
 const IDLE: &str = "idle";
 
-/// The minutes of a recording, in the tables of its families.
+/// Minutes of a recording, in the tables of its families.
 pub struct RecordedMinutes {
     tables: Vec<RecordedTable>,
 }
 
-/// A table of a family.
+/// Table of a family.
 pub struct RecordedTable {
-    /// Which.
+    /// Table definition.
     pub table: &'static Table,
     scaling: Vec<Scaling>,
-    /// The rows of each minute.
+    /// Rows of each minute.
     minutes: Vec<Vec<Row>>,
 }
 
-/// How a column differs from host to host.
+/// Variation of a column between hosts.
 #[derive(Clone, Copy, PartialEq)]
 enum Scaling {
-    /// Not at all: a name, or what a distribution is by.
+    /// No variation: a name, or the key of a distribution.
     Same,
-    /// With how much the host does.
+    /// Scales with the activity of the host.
     Load,
-    /// With how large the machine is.
+    /// Scales with the size of the machine.
     Size,
 }
 
 impl RecordedMinutes {
-    /// All whole minutes of a recording.
+    /// Reads all complete minutes of a recording.
     ///
     /// # Errors
-    /// It cannot be read, or has none.
+    /// Fails if the recording cannot be read or has none.
     pub fn read(folder: &Path) -> Result<Self> {
         let failed = |what: &dyn std::fmt::Display| Failure::new(format!("{}: {what}", folder.display()));
         let recording = Recording::open(folder).map_err(|error| failed(&error))?;
@@ -82,13 +82,13 @@ impl RecordedMinutes {
         Ok(Self { tables: rows.into_values().map(of).collect() })
     }
 
-    /// The tables that have rows.
+    /// Returns the tables that have rows.
     pub fn tables(&self) -> &[RecordedTable] {
         &self.tables
     }
 }
 
-/// The hours that a recording touches.
+/// Returns the hours that a recording overlaps.
 pub fn hours(recording: &Recording) -> impl Iterator<Item = Hour> {
     const MS: i64 = 1_000_000;
     let span = recording.span();
@@ -111,7 +111,7 @@ impl RecordedTable {
         Self { table, scaling: table.columns.iter().map(scaling).collect(), minutes }
     }
 
-    /// The rows of a host and hour.
+    /// Returns the rows of a host and hour.
     pub fn rows(&self, of: &HostHour<'_>) -> Vec<Row> {
         let mut random = of.host.random(&self.table.name);
         let phase = of.host.random("phase").random_range(0..self.minutes.len());
@@ -147,7 +147,7 @@ impl RecordedTable {
                     .collect();
                 cells[0] = host.clone();
                 cells[1] = Cell::Timestamp(at);
-                // What a cause does shows in the busiest, or the only one of its kind.
+                // The effect of a cause shows in the busiest entity, or the only one of its kind.
                 if place == 0 && of.is_felt() {
                     for (column, per_second) in &effects {
                         if let Cell::Integer(count) = &mut cells[*column] {
@@ -161,7 +161,7 @@ impl RecordedTable {
         all
     }
 
-    /// What a second that is lost to a cause adds to columns.
+    /// Returns the amounts that each second lost to a cause adds to columns.
     fn effects(&self, cause: Cause) -> Vec<(usize, f64)> {
         let of_table = cause.effects().iter().filter(|effect| effect.table == self.table.name);
         of_table
@@ -177,7 +177,7 @@ mod tests {
 
     const HOUR: Hour = Hour { day: jiff::civil::date(2026, 11, 26), hour: 16 };
 
-    /// A minute of a disk that writes once, and of one that does nothing.
+    /// Returns a minute of a disk that writes once, and of one that is idle.
     fn disks() -> RecordedTable {
         let table = whyslow_rollup::table("disk").unwrap();
         let row = |device: &str, writes: i64| {

@@ -1,4 +1,4 @@
-//! Whether anything is lost or doubled if the S3 server is killed while many hosts ship and a compactor works.
+//! Checks that nothing is lost or duplicated if the S3 server is killed while many hosts ship and a compactor works.
 
 use crate::fleet_program::FleetProgram;
 use crate::gateway::{BUCKET, Gateway};
@@ -24,22 +24,22 @@ use whyslow_ship::{Destination, ShipError, Shipper};
 use whyslow_store::{Recorder, Recording, Retention};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
-/// The newest hour has ended so long ago that it is complete, and compacted.
+/// Age of the newest hour: it ended long enough ago to be complete and compacted.
 const AGO: i64 = 2;
-/// One of so many samples is recorded: one every ten seconds.
+/// One out of this many samples is recorded: one every ten seconds.
 const ONE_IN: usize = 10;
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How often hosts deliver, and how long each hour of recording takes here.
+/// Delivery interval of hosts, and the real time for each hour of recording.
 const EVERY: &str = "1m";
 const HOUR_TAKES: Duration = Duration::from_secs(60);
-/// How long the server is gone when it was killed, milliseconds.
+/// Range of the server's downtime after it was killed, in milliseconds.
 const DOWN_MS: std::ops::Range<u64> = 200..2000;
-/// Samples that may wait to be recorded.
+/// Maximum number of samples waiting to be recorded.
 const MOST_WAITING: usize = 30;
-/// How long everything may take after the last kill, and the first delivery of each host.
+/// Time limit for everything after the last kill, and for the first delivery of each host.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Hosts that ship, and a server that is killed.
+/// Trial with hosts that ship and a server that is killed.
 pub struct Trial<'t> {
     /// The program `whyslow`.
     pub whyslow: &'t Path,
@@ -47,42 +47,42 @@ pub struct Trial<'t> {
     pub whyslow_fleet: &'t Path,
     /// The program `versitygw`.
     pub versitygw: &'t Path,
-    /// What hosts have recorded, in each of the hours.
+    /// Recording that hosts repeat in each of the hours.
     pub recording: &'t Path,
-    /// Where everything is kept.
+    /// Folder for everything.
     pub folder: &'t Path,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// How many hours each records, one a minute.
+    /// Number of hours that each records, one per minute.
     pub hours: u32,
-    /// How often the server is killed.
+    /// Number of times that the server is killed.
     pub kills: u32,
-    /// The seed of the times at which it is.
+    /// Seed of the times of the kills.
     pub seed: u64,
 }
 
-/// What was in the store at the end.
+/// Content of the store at the end.
 #[derive(Serialize)]
 pub struct Outcome {
     hosts: usize,
     hours: u32,
     kills: u32,
-    /// From the first delivery until everything was there.
+    /// Seconds from the first delivery until everything had arrived.
     seconds: f64,
-    /// Hosts that have reported that a delivery failed, and how often they all did.
+    /// Number of hosts that reported a failed delivery, and of all such reports.
     failed_hosts: usize,
     failures: usize,
     tables: usize,
-    /// Rows that the hosts have recorded.
+    /// Number of rows that the hosts have recorded.
     rows: usize,
-    /// Rows that are not in the store.
+    /// Number of rows missing in the store.
     lost: usize,
-    /// Rows that are there and should not be, or once more than they should.
+    /// Number of unexpected or duplicate rows.
     doubled: usize,
 }
 
 impl Outcome {
-    /// Whether every row is there once.
+    /// Returns whether every row exists exactly once.
     pub fn is_right(&self) -> bool {
         self.rows > 0 && self.lost == 0 && self.doubled == 0
     }
@@ -113,7 +113,7 @@ impl Trial<'_> {
     /// Ships, kills, waits, and compares the store with what was recorded.
     ///
     /// # Errors
-    /// A program cannot be started, a file cannot be written, or a signal came.
+    /// Fails if a program cannot be started, a file cannot be written, or a signal arrives.
     pub fn run(&self) -> Result<Outcome> {
         let expected = self.folder.join("expected");
         fs::create_dir_all(&expected)?;
@@ -163,7 +163,7 @@ impl Trial<'_> {
         let wanted: Vec<BTreeMap<String, usize>> =
             tables.iter().map(|table| rows(&expected, table, span)).collect::<Result<_>>()?;
         let end = Instant::now() + PATIENCE;
-        // Until everything is there, one table is looked at, which is quick.
+        // Until everything has arrived, check one table, which is quick.
         let compare = |all: usize| -> Result<(usize, usize)> {
             let mut sum = (0, 0);
             for (table, wanted) in tables.iter().zip(&wanted).rev().take(all) {
@@ -199,7 +199,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Kills the server again and again, while an hour is recorded each minute.
+    /// Kills the server repeatedly, while an hour is recorded each minute.
     fn kill_while_recording(
         &self,
         gateway: &mut Gateway,
@@ -227,14 +227,14 @@ impl Trial<'_> {
         (hour + 1..self.hours).try_for_each(|hour| self.record_hour(hour, samples, recordings))
     }
 
-    /// What hosts have recorded in an hour.
+    /// Returns the samples that hosts record in an hour.
     fn samples(&self) -> Result<Vec<Snapshot>> {
         let recording = Recording::open(self.recording).map_err(failed)?;
         let samples = recording.snapshots(&recording.span(), &|_: &str| true).map_err(failed)?;
         Ok(samples.into_iter().step_by(ONE_IN).collect())
     }
 
-    /// Records the same again in each of the last hours; returns from when to when, milliseconds since 1970.
+    /// Records the same samples in each of the last hours. Returns the start and end, in milliseconds since 1970.
     fn record_whole(&self, folder: &Path, samples: &[Snapshot]) -> Result<(i64, i64)> {
         let whole = [GrowingRecording::begin_in("whole".into(), folder.to_owned())?];
         (0..self.hours).try_for_each(|hour| self.record_hour(hour, samples, &whole))?;
@@ -245,7 +245,7 @@ impl Trial<'_> {
         Ok((first.0, last.1))
     }
 
-    /// Records an hour of all hosts.
+    /// Records an hour for all hosts.
     fn record_hour(&self, hour: u32, samples: &[Snapshot], recordings: &[GrowingRecording]) -> Result<()> {
         let (hour, hours) = (i64::from(hour), i64::from(self.hours));
         for recording in recordings {
@@ -262,7 +262,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The tables that were shipped.
+    /// Returns the names of the shipped tables.
     fn tables(&self) -> Result<Vec<String>> {
         let entries = fs::read_dir(self.folder.join("expected").join(VERSION).join(INCOMING))?;
         let name = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
@@ -276,12 +276,13 @@ fn failed(error: impl fmt::Display) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// The recording of a host, which goes on.
+/// The growing recording of a host.
 struct GrowingRecording {
     host: String,
     folder: PathBuf,
     recorder: Recorder,
-    /// Before it began: each sample comes at once, so that the same samples are recorded as the same.
+    /// Time before the recording began: samples are added without delay, so that the same samples are recorded
+    /// identically.
     begun: Instant,
 }
 
@@ -298,7 +299,7 @@ impl GrowingRecording {
         Ok(Self { host, folder, recorder, begun })
     }
 
-    /// Whether an hour was delivered, as far as it was recorded.
+    /// Returns whether an hour was delivered, as far as it was recorded.
     fn has_delivered(&self) -> bool {
         let files = fs::read_dir(self.folder.join("ship")).into_iter().flatten().flatten();
         let states = files.filter_map(|file| serde_json::from_slice(&fs::read(file.path()).ok()?).ok());
@@ -306,12 +307,12 @@ impl GrowingRecording {
         hours.any(|(_, hour)| hour["segments"].as_array().is_some_and(|segments| !segments.is_empty()))
     }
 
-    /// What the shipper says.
+    /// Returns the log file of the shipper.
     fn said(&self) -> PathBuf {
         self.folder.with_extension("said")
     }
 
-    /// How often it has said that a delivery failed.
+    /// Returns how often it has reported a failed delivery.
     fn failures(&self) -> usize {
         fs::read_to_string(self.said()).map_or(0, |said| said.matches("not delivered").count())
     }
@@ -329,7 +330,7 @@ fn ship(host: &str, recording: &Path, store: &Path) -> Result<()> {
     pass.failure.map_or(Ok(()), |failure| Err(failed(failure)))
 }
 
-/// All rows of a table, each with how often it is there.
+/// Returns all rows of a table, each with its number of occurrences.
 fn rows(store: &FleetProgram<'_>, table: &str, span: (i64, i64)) -> Result<BTreeMap<String, usize>> {
     let question = format!("SELECT * FROM {table}");
     let output = store.output(&["sql", &question, "--format", "csv", "--limit", "0"], span)?;
@@ -340,7 +341,7 @@ fn rows(store: &FleetProgram<'_>, table: &str, span: (i64, i64)) -> Result<BTree
     Ok(rows)
 }
 
-/// How many rows are missing, and how many are too many.
+/// Returns the numbers of missing and of superfluous rows.
 fn difference(wanted: &BTreeMap<String, usize>, found: &BTreeMap<String, usize>) -> (usize, usize) {
     let beyond = |rows: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| {
         rows.iter().map(|(row, count)| count.saturating_sub(other.get(row).copied().unwrap_or(0))).sum()

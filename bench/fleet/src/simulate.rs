@@ -1,5 +1,5 @@
-//! Fleets as they are: roles have their kernels and packages, racks their model and firmware, updates come in waves, and some
-//! hosts are sick whatever they have.
+//! Realistic simulated fleets: roles have their kernels and packages, racks their model and firmware, updates come in
+//! waves, and some hosts are sick for unrelated reasons.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -14,7 +14,7 @@ const PACKAGES: usize = 200;
 const ROLE_PACKAGES: usize = 15;
 const SYSCTLS: usize = 40;
 const DRIVERS: [&str; 8] = ["ixgbe", "nvme", "i40e", "mlx5_core", "megaraid_sas", "bnxt_en", "ice", "zfs"];
-/// Those that come with the kernel; the others are installed by themselves.
+/// Number of drivers that come with the kernel; the others are installed separately.
 const IN_TREE: usize = 5;
 
 /// What makes hosts of a simulated fleet sick.
@@ -32,10 +32,10 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// In the order in which they are planted.
+    /// All causes, in the order in which they are planted.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::Firmware, Self::Sysctl, Self::Rack];
 
-    /// What the rules find on hosts that it makes sick.
+    /// Returns the finding on hosts that the cause makes sick.
     pub fn finding(self) -> &'static str {
         match self {
             Self::Kernel => "cpu.saturated",
@@ -45,7 +45,7 @@ impl Cause {
         }
     }
 
-    /// Where else it shows.
+    /// Returns the other effects of the cause.
     pub fn effects(self) -> &'static [Effect] {
         match self {
             Self::Kernel => &OF_KERNEL,
@@ -56,13 +56,13 @@ impl Cause {
     }
 }
 
-/// What a second that is lost to a cause adds to a number of its minute.
+/// Amount that each second lost to a cause adds to a number of its minute.
 pub struct Effect {
-    /// The table of the store.
+    /// Table of the store.
     pub table: &'static str,
-    /// Its column.
+    /// Column of the table.
     pub column: &'static str,
-    /// By how much.
+    /// Added amount.
     pub per_second: f64,
 }
 
@@ -91,22 +91,22 @@ const OF_RACK: [Effect; 2] = [effect("protocol", "tcp_retrans_segs", 50.0), effe
 
 /// A simulated host.
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// What it has.
+    /// Features of the host.
     pub features: Vec<Feature>,
-    /// What was changed in the hour before it became sick; of a healthy host, in a day.
+    /// Changes in the hour before the host became sick; for a healthy host, in a day.
     pub changes: Vec<Feature>,
-    /// Whether it is sick.
+    /// Whether the host is sick.
     pub is_sick: bool,
-    /// Whether the planted cause made it so.
+    /// Whether the planted cause made it sick.
     pub is_planted: bool,
-    /// From which share of the time on it is sick.
+    /// Share of the time after which it is sick.
     pub onset: f64,
 }
 
 impl Host {
-    /// Random numbers of this host for something, the same each time.
+    /// Returns deterministic random numbers of this host for a purpose.
     pub fn random(&self, what: &str) -> SmallRng {
         let bytes = self.name.bytes().chain([0]).chain(what.bytes());
         SmallRng::seed_from_u64(bytes.fold(0, |seed: u64, byte| seed.wrapping_mul(1_099_511_628_211) ^ u64::from(byte)))
@@ -115,17 +115,17 @@ impl Host {
 
 /// A simulated fleet.
 pub struct Fleet {
-    /// Its hosts.
+    /// Hosts of the fleet.
     pub hosts: Vec<Host>,
-    /// What makes some of them sick.
+    /// Cause that makes some of them sick.
     pub cause: Option<Cause>,
-    /// What these have.
+    /// Feature that these hosts have.
     pub planted: Option<Feature>,
-    /// The share of the hosts with it that are sick.
+    /// Share of the hosts with the feature that are sick.
     pub penetrance: f64,
 }
 
-/// What all hosts of a rack have in common, mostly.
+/// Properties that most hosts of a rack have in common.
 struct Rack {
     role: usize,
     model: usize,
@@ -133,7 +133,7 @@ struct Rack {
     network_firmware: usize,
 }
 
-/// Makes a fleet of this many hosts; the same for the same seed.
+/// Creates a fleet of this many hosts, deterministically from the seed.
 pub fn simulate(seed: u64, count: usize, cause: Option<Cause>) -> Fleet {
     let random = &mut SmallRng::seed_from_u64(seed);
     let racks: Vec<Rack> = (0..count.div_ceil(HOSTS_IN_RACK)).map(|_| rack(random)).collect();
@@ -147,7 +147,7 @@ pub fn simulate(seed: u64, count: usize, cause: Option<Cause>) -> Fleet {
         let role = host.features.iter().find(|feature| &*feature.name == "role").and_then(|role| role.value.as_deref());
         let usual = ROLES.iter().find(|(name, _)| Some(*name) == role).map_or(0.05, |(_, usual)| *usual);
         host.is_sick = random.random_bool(usual) || host.is_planted;
-        // A healthy host counts with a day, a sick one with an hour.
+        // For a healthy host the changes of a day count, for a sick one those of an hour.
         let share = if host.is_sick { 1.0 / 24.0 } else { 1.0 };
         host.changes.retain(|_| random.random_bool(share));
         host.onset = random.random_range(0.1..0.9);
@@ -164,7 +164,7 @@ fn rack(random: &mut SmallRng) -> Rack {
     }
 }
 
-/// Nearly half of a fleet are web servers.
+/// Returns a random role: nearly half of a fleet are web servers.
 fn role(random: &mut SmallRng) -> usize {
     match random.random_range(0..100) {
         0..45 => 0,
@@ -174,10 +174,10 @@ fn role(random: &mut SmallRng) -> usize {
     }
 }
 
-/// How likely it is that a host has a setting that is not the default.
+/// Probabilities that a host has a setting other than the default.
 struct Settings {
     often: Vec<f64>,
-    /// With which update each package changes.
+    /// Number of the update that changes each package.
     changes_with: Vec<usize>,
 }
 
@@ -242,7 +242,7 @@ fn mostly(random: &mut SmallRng, how_often: f64, usual: usize, of: usize) -> usi
     if random.random_bool(how_often) { usual } else { random.random_range(0..of) }
 }
 
-/// Picks something that between 3 and 40 % of the hosts have; the switch is that of any full rack.
+/// Picks a feature that between 3 and 40 % of the hosts have; the switch is that of any full rack.
 fn plant(random: &mut SmallRng, cause: Cause, hosts: &[Host]) -> Feature {
     let is_of = |feature: &Feature| match cause {
         Cause::Kernel => &*feature.kind == "kernel",

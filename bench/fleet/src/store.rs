@@ -1,4 +1,4 @@
-//! The files of a simulated fleet, as hosts ship them or as the compactor merges them.
+//! Files of a simulated fleet, as shipped by hosts or merged by the compactor.
 
 use crate::recorded::{RecordedMinutes, RecordedTable};
 use crate::simulate::{Cause, Fleet, Host};
@@ -17,27 +17,27 @@ use whyslow_rollup::{Cell, Hour, Place, Row, Table, TableWriter, parquet, table}
 
 const ROW_GROUP: usize = 1 << 16;
 const MINUTE_MS: i64 = 60_000;
-/// A change is made so much of the whole time before the host becomes sick.
+/// Time from a change until the host becomes sick, as a share of the whole time.
 const CHANGED_BEFORE: f64 = 0.02;
 
-/// Who has written the files.
+/// Layout of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// One for each table, hour and host.
+    /// One file per table, hour and host.
     Shipped,
-    /// One for each table and hour.
+    /// One file per table and hour.
     Compacted,
 }
 
-/// What was written.
+/// Statistics of the written files.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Written {
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Their bytes.
+    /// Total size in bytes.
     pub bytes: u64,
-    /// Their rows.
+    /// Number of rows.
     pub rows: usize,
 }
 
@@ -51,46 +51,46 @@ impl fmt::Display for Written {
 pub struct HostHour<'f> {
     /// The host.
     pub host: &'f Host,
-    /// What makes hosts of its fleet sick.
+    /// Cause that makes hosts of its fleet sick.
     pub cause: Option<Cause>,
     hour: Hour,
-    /// The place of the hour among all.
+    /// Index of the hour among all hours.
     pub number: u32,
-    /// When it begins and ends, as shares of the whole time, which may go on.
+    /// Start and end of the hour, as shares of the whole time, which may still be running.
     part: (f64, f64),
-    /// Until when it has been observed, milliseconds since 1970.
+    /// End of the observation, in milliseconds since 1970.
     until_ms: i64,
 }
 
 impl<'f> HostHour<'f> {
-    /// The so-manieth of all hours of a host.
+    /// Creates hour number `number` of `hours`.
     pub fn new(host: &'f Host, cause: Option<Cause>, hour: Hour, number: u32, hours: u32) -> Self {
         let share = |number: u32| f64::from(number) / f64::from(hours);
         Self { host, cause, hour, number, part: (share(number), share(number + 1)), until_ms: hour.end() }
     }
 
-    /// The same hour, of which only so much has gone by.
+    /// Limits the hour to the time elapsed so far.
     pub fn until(self, now_ms: i64) -> Self {
         Self { until_ms: now_ms.min(self.hour.end()), ..self }
     }
 
-    /// When a share of the whole time is, milliseconds since 1970.
+    /// Converts a share of the whole time to milliseconds since 1970.
     fn at(&self, share: f64) -> i64 {
         let (start, end) = self.part;
         self.hour.start() + ((share - start) / (end - start) * 3_600_000.0) as i64
     }
 
-    /// Random numbers of this hour for something, the same each time.
+    /// Returns deterministic random numbers of this hour for a purpose.
     pub fn random(&self, what: &str) -> SmallRng {
         self.host.random(&format!("{what} {}", self.number))
     }
 
-    /// Whether the host is sick in this hour.
+    /// Returns whether the host is sick in this hour.
     pub fn is_felt(&self) -> bool {
         self.host.is_sick && self.host.onset < self.part.1 && self.at(self.host.onset) < self.until_ms
     }
 
-    /// When each minute that has been observed began, and the seconds lost in it.
+    /// Returns the start of each observed minute, and the seconds lost in it.
     pub fn minutes(&self) -> impl Iterator<Item = (i64, f64)> {
         let mut random = self.random("lost");
         let minutes = (0..60).map(move |minute| {
@@ -112,31 +112,31 @@ impl<'f> HostHour<'f> {
     }
 }
 
-/// Makes the rows of an hour of a host.
+/// Function that creates the rows of an hour of a host.
 type RowsOf = fn(&HostHour<'_>) -> Vec<Row>;
 
-/// Where the rows of a table come from.
+/// Source of the rows of a table.
 pub enum Rows<'r> {
-    /// From what is planted.
+    /// Simulated rows, from the planted cause.
     Simulated(&'static Table, RowsOf),
-    /// From a recording.
+    /// Rows from a recording.
     Recorded(&'r RecordedTable),
 }
 
-/// A file as a host ships it.
+/// A file as shipped by a host.
 pub struct HostFile {
-    /// Where it belongs in the store.
+    /// Path in the store.
     pub path: String,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
     rows: usize,
 }
 
 impl<'r> Rows<'r> {
-    /// Those of all tables that hosts have; without a recording only what is planted and judged.
+    /// Returns the sources of all tables that hosts have; without a recording, only of the planted and judged ones.
     ///
     /// # Errors
-    /// A table is not known.
+    /// Fails if a table is unknown.
     pub fn of_tables(recorded: Option<&'r RecordedMinutes>) -> Result<Vec<Self>> {
         let simulated = SIMULATED.into_iter().map(|(name, rows)| {
             let table = table(name).ok_or_else(|| Failure::new(format!("no table {name}")))?;
@@ -146,10 +146,10 @@ impl<'r> Rows<'r> {
         simulated.chain(recorded).collect()
     }
 
-    /// The file that a host ships of an hour; none without rows.
+    /// Returns the file that a host ships for an hour; `None` without rows.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if it cannot be created.
     pub fn file(&self, of: &HostHour<'_>) -> Result<Option<HostFile>> {
         let (table, name, rows) = (self.table(), &of.host.name, self.of(of));
         if rows.is_empty() {
@@ -179,17 +179,17 @@ impl<'r> Rows<'r> {
 
 /// Writes the store of a fleet.
 pub struct StoreWriter<'w> {
-    /// The fleet.
+    /// Fleet to write.
     pub fleet: &'w Fleet,
-    /// What its hosts do.
+    /// Activity of its hosts.
     pub recorded: &'w RecordedMinutes,
-    /// The folder.
+    /// Folder of the store.
     pub folder: &'w Path,
-    /// When the first hour begins, milliseconds since 1970.
+    /// Start of the first hour, in milliseconds since 1970.
     pub from_ms: i64,
-    /// How many hours.
+    /// Number of hours.
     pub hours: u32,
-    /// Who has written the files.
+    /// Layout of the files.
     pub layout: Layout,
 }
 
@@ -197,7 +197,7 @@ impl StoreWriter<'_> {
     /// Writes everything.
     ///
     /// # Errors
-    /// A file cannot be written, or a signal came.
+    /// Fails if a file cannot be written or a signal arrives.
     pub fn write(&self) -> Result<Written> {
         let tables = Rows::of_tables(Some(self.recorded))?;
         let hours = self.hours();
@@ -227,7 +227,7 @@ impl StoreWriter<'_> {
         written.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Its hours.
+    /// Returns its hours.
     pub fn hours(&self) -> Vec<Hour> {
         std::iter::successors(Hour::of(self.from_ms), |hour| hour.next()).take(self.hours as usize).collect()
     }
@@ -281,7 +281,7 @@ impl StoreWriter<'_> {
     }
 }
 
-/// What the compactor notes of a file that it has merged, with a tag as long as that of an S3 store.
+/// Returns the compactor's entry for a merged file, with a tag as long as that of an S3 store.
 fn source(host: &Host) -> serde_json::Value {
     let tag = format!("{:032x}", host.random("tag").next_u64());
     serde_json::json!({"name": format!("{}.parquet", host.name), "size": 4096, "tag": tag, "complete": true})
@@ -295,7 +295,7 @@ fn failed(error: whyslow_rollup::FileError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// The tables that no recording has: what is planted, and what is judged.
+/// Tables that no recording has: planted and judged ones.
 const SIMULATED: [(&str, RowsOf); 4] =
     [("minute", minutes), ("episode", episodes), ("inventory", inventory), ("change", changes)];
 
@@ -329,7 +329,7 @@ fn episodes(of: &HostHour<'_>) -> Vec<Row> {
     vec![of.row(start, row)]
 }
 
-/// Once a day, in its first hour and in the first of all.
+/// Returns the inventory rows: once a day, in its first hour, and in the first hour of all.
 fn inventory(of: &HostHour<'_>) -> Vec<Row> {
     if of.number != 0 && of.hour.hour != 0 {
         return Vec::new();
@@ -341,7 +341,7 @@ fn inventory(of: &HostHour<'_>) -> Vec<Row> {
     of.host.features.iter().map(row).collect()
 }
 
-/// Before a host becomes sick; of a healthy one at that time, too.
+/// Returns the changes before a host becomes sick; for a healthy one, at the same time.
 fn changes(of: &HostHour<'_>) -> Vec<Row> {
     let share = of.host.onset - CHANGED_BEFORE;
     let at = of.at(share);

@@ -1,13 +1,13 @@
-//! The demonstration, for some seconds, with a store in a folder.
+//! Tests the demonstration for some seconds, with a store in a folder.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use whyslow_testing::{ends_with_test, folder, http_get, wait_for};
 
-/// This package's program.
+/// Returns the path of this package's program.
 fn bench_fleet() -> PathBuf {
-    // At run time: a shell that wraps the compiler drops variables with a hyphen in their name.
+    // At runtime: a shell that wraps the compiler drops variables with a hyphen in their name.
     std::env::var_os("CARGO_BIN_EXE_bench-fleet").expect("the program").into()
 }
 

@@ -1,4 +1,4 @@
-//! Logs of any size.
+//! Generates logs of any size.
 
 use clap::ValueEnum;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub enum Kind {
     Hostile,
 }
 
-/// Lines of ordinary life, from several speakers.
+/// Ordinary lines from several programs.
 const ORDINARY: [(&str, &str); 6] = [
     ("systemd[1]", "Started Session 1234 of user backup."),
     ("kernel", "usb 1-1.2: new high-speed USB device number 7 using xhci_hcd"),
@@ -29,13 +29,13 @@ const ORDINARY: [(&str, &str); 6] = [
     ("CRON[4242]", "(root) CMD (/usr/local/bin/collect --all --quiet)"),
     ("kernel", "IPv6: ADDRCONF(NETDEV_CHANGE): veth1a2b3c4: link becomes ready"),
 ];
-/// One line in so many is of a failing disk, in a log that is quiet.
+/// One line in this many is about a failing disk, in an otherwise quiet log.
 const SELDOM: u64 = 1000;
 
-/// How much a hostile line is filled up.
+/// Padding of a hostile line, in bytes.
 const HOSTILE: usize = 2000;
 
-/// Writes a log of so many bytes, or a line more.
+/// Writes a log of at least this many bytes, up to a line more.
 pub fn write(kind: Kind, path: &Path, bytes: u64) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut written = 0;
@@ -80,7 +80,7 @@ fn line(kind: Kind, at: u64) -> String {
     }
 }
 
-/// `a` to `z`, then two of them.
+/// Returns `a` to `z`, then two letters.
 fn letters(number: u64) -> String {
     let letter = |n: u64| char::from(b'a' + (n % 26) as u8);
     if number < 26 { letter(number).into() } else { [letter(number / 26 - 1), letter(number)].iter().collect() }

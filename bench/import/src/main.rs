@@ -1,4 +1,4 @@
-//! How fast a kernel log of a gigabyte is read, and in how much memory.
+//! Measures how fast a kernel log of a gigabyte is read, and how much memory that takes.
 
 mod logs;
 mod measure;

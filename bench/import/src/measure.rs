@@ -1,4 +1,4 @@
-//! Time and memory of a command, taken by a process that runs nothing else.
+//! Measures time and memory of a command from a process that runs nothing else.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use std::io;
@@ -6,25 +6,25 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What a command took.
+/// Time and memory of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
-    /// Time that passed, seconds.
+    /// Wall time in seconds.
     pub wall: f64,
-    /// Processor time, seconds.
+    /// CPU time in seconds.
     pub cpu: f64,
-    /// Largest resident memory, bytes.
+    /// Peak resident memory in bytes.
     pub peak: f64,
 }
 
-/// Runs a command in this process' only child, and prints what it took: seconds, processor seconds, bytes.
+/// Runs a command as this process's only child, and prints its cost: wall seconds, CPU seconds, bytes.
 pub fn only_child(command: &[String]) -> io::Result<()> {
     let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("no command"))?;
     let start = Instant::now();
-    // grep does not read a file to its end where nobody reads what it prints.
+    // grep does not read a file to its end if its output is discarded.
     let out = Command::new(program).args(arguments).stderr(Stdio::inherit()).output()?;
     let wall = start.elapsed().as_secs_f64();
-    // grep ends with 1 where it found nothing.
+    // grep exits with 1 if it found nothing.
     if out.status.code().is_none_or(|code| code > 1) {
         return Err(io::Error::other(format!("{program}: {}", out.status)));
     }
@@ -35,7 +35,7 @@ pub fn only_child(command: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a command took, measured by a process of its own, so that the peak is that of this command alone.
+/// Measures a command from a separate process, so that the peak is that of this command alone.
 pub fn measure(command: &[&str]) -> io::Result<Taken> {
     let own = std::env::current_exe()?;
     let out = Command::new(own).arg("--only-child").args(command).stderr(Stdio::inherit()).output()?;
@@ -47,7 +47,7 @@ pub fn measure(command: &[&str]) -> io::Result<Taken> {
     }
 }
 
-/// The whole file once, so that it lies in the page cache.
+/// Reads the whole file once, so that it is in the page cache.
 pub fn warm(path: &Path) -> io::Result<u64> {
     io::copy(&mut std::fs::File::open(path)?, &mut io::sink())
 }

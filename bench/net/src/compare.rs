@@ -15,7 +15,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// One stream and eight on both paths, by default and with `--copy`.
+    /// Returns one stream and eight on both paths, by default and with `--copy`.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for copy in [false, true] {
@@ -38,7 +38,7 @@ pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Vec
     Ok(vec![Comparison::of(case.name(), &pairs)?])
 }
 
-/// Received bit/s, and CPU time of both ends' threads per bit.
+/// Runs whyslow: received bit/s, and CPU time of both ends' threads per bit.
 fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let mut args = vec!["--only", "streams", "--direction", "up", "--streams", &streams, "--for", &seconds];
@@ -52,7 +52,7 @@ fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     Ok(Figures { cost, ..Figures::of("whyslow", run.bandwidth.unwrap_or(0.0) * 8.0)? })
 }
 
-/// Without the first second, like whyslow's ramp. iperf3 reports CPU time as a percentage of both ends.
+/// Runs iperf3 without the first second, like whyslow's ramp. It reports CPU time as a percentage of both ends.
 fn theirs(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let said = rig.iperf3(case.wire, &["-P", &streams, "-t", &seconds, "-O", "1"])?;

@@ -8,7 +8,7 @@ use whyslow_pairs::stop;
 const NEAR: &str = "wsl-net-bench-near";
 const FAR: &str = "wsl-net-bench-far";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The servers exist only during the measurement.
+/// Token of the servers, which exist only during the measurement.
 const TOKEN: &str = "WHYSLOW_TOKEN=a token of the benchmarks";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Wire {
     Veth,
 }
 
-/// Removed when dropped.
+/// Two namespaces with their servers; removed when dropped.
 pub struct Rig {
     whyslow: String,
     _servers: [Running; 2],
@@ -55,7 +55,7 @@ impl Rig {
 }
 
 impl Wire {
-    /// The client's namespace, and the server's address.
+    /// Returns the client's namespace and the server's address.
     fn ends(self) -> (&'static str, &'static str) {
         match self {
             Self::Loopback => (FAR, "127.0.0.1"),

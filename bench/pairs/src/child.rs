@@ -19,23 +19,23 @@ impl Running {
     /// Starts a program, discarding its output.
     ///
     /// # Errors
-    /// It is not installed.
+    /// Fails if it is not installed.
     pub fn start(program: &str, args: &[&str]) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         spawn(&mut command, program).map(Self)
     }
 
-    /// Its PID.
+    /// Returns its PID.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// CPU time of all its threads, including those that ended, in nanoseconds (`clock_getcpuclockid`(3));
-    /// /proc/PID/stat counts in units of 10 ms.
+    /// Returns the CPU time of all its threads, including those that ended, to the nanosecond
+    /// (`clock_getcpuclockid`(3)); /proc/PID/stat counts in units of 10 ms.
     ///
     /// # Errors
-    /// It has ended.
+    /// Fails if it has ended.
     pub fn processor_time(&mut self) -> Result<Duration> {
         if self.0.try_wait()?.is_some() {
             return Err(Failure::new("it has ended by itself"));
@@ -47,7 +47,7 @@ impl Running {
     /// Sends SIGTERM and waits.
     ///
     /// # Errors
-    /// A signal arrived, or it takes longer than `patience`.
+    /// Fails if a signal arrives or it takes longer than `patience`.
     pub fn end(&mut self, patience: Duration) -> Result<()> {
         // Once waited for, its PID may belong to another process.
         if self.0.try_wait()?.is_none() {
@@ -60,10 +60,10 @@ impl Running {
         Ok(Pid::from_raw(i32::try_from(self.0.id()).map_err(|_| Failure::new("no process number"))?))
     }
 
-    /// Waits; returns whether it succeeded.
+    /// Waits for the program to end. Returns whether it succeeded.
     ///
     /// # Errors
-    /// A signal arrived, or it takes longer than `patience`.
+    /// Fails if a signal arrives or it takes longer than `patience`.
     pub fn wait(&mut self, patience: Duration) -> Result<bool> {
         let end = Instant::now() + patience;
         loop {
@@ -80,7 +80,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may already have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -89,7 +89,7 @@ impl Drop for Running {
 /// Runs a program and returns its output.
 ///
 /// # Errors
-/// It is not installed, fails, or takes longer than `patience`.
+/// Fails if it is not installed, fails, or takes longer than `patience`.
 pub fn output(program: &str, args: &[&str], patience: Duration) -> Result<String> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -114,10 +114,10 @@ pub fn clean_up(program: &str, args: &[&str]) {
     let _ = Command::new(program).args(args).stdin(Stdio::null()).output();
 }
 
-/// CPU seconds that a program and its children use from start to end.
+/// Returns the CPU seconds that a program and its children use from start to end.
 ///
 /// # Errors
-/// It is not installed, fails, or takes longer than `patience`.
+/// Fails if it is not installed, fails, or takes longer than `patience`.
 pub fn processor_time(program: &str, args: &[&str], patience: Duration) -> Result<f64> {
     let before = ended_children()?;
     if !Running::start(program, args)?.wait(patience)? {
@@ -126,16 +126,16 @@ pub fn processor_time(program: &str, args: &[&str], patience: Duration) -> Resul
     Ok(ended_children()? - before)
 }
 
-/// CPU seconds of all children waited for.
+/// Returns the CPU seconds of all children waited for.
 ///
 /// # Errors
-/// getrusage(2) fails.
+/// Fails if getrusage(2) fails.
 pub fn ended_children() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
     Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
 }
 
-/// The number after a word in a file such as /proc/PID/status; 0 if missing.
+/// Returns the number after a word in a file such as /proc/PID/status; 0 if missing.
 pub fn number(file: impl AsRef<Path>, word: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(word));

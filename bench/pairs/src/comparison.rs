@@ -1,11 +1,11 @@
-//! whyslow compared with another program: rate and CPU cost.
+//! Comparison of whyslow with another program: rate and CPU cost.
 
 use crate::failure::{Failure, Result};
 use serde::Serialize;
 use std::fmt;
 use whyslow_model::bench::Median;
 
-/// The result of one run.
+/// Result of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     /// Requests, bytes or bits per second.
@@ -14,10 +14,10 @@ pub struct Figures {
     pub cost: Option<f64>,
 }
 
-/// The result of a case.
+/// Result of a case.
 #[derive(Serialize)]
 pub struct Comparison {
-    /// Its name.
+    /// Name of the case.
     pub case: String,
     /// Median rate of the other program.
     pub peer_rate: f64,
@@ -32,10 +32,10 @@ pub struct Comparison {
 }
 
 impl Figures {
-    /// A rate without cost.
+    /// Creates figures with a rate but no cost.
     ///
     /// # Errors
-    /// The rate is 0: `program` did nothing.
+    /// Fails if the rate is 0, so `program` did nothing.
     pub fn of(program: &str, rate: f64) -> Result<Self> {
         if rate > 0.0 { Ok(Self { rate, cost: None }) } else { Err(Failure::new(format!("{program} did nothing"))) }
     }
@@ -45,7 +45,7 @@ impl Comparison {
     /// Compares pairs of whyslow and another program.
     ///
     /// # Errors
-    /// There are no pairs.
+    /// Fails if there are no pairs.
     pub fn of(case: String, pairs: &[(Figures, Figures)]) -> Result<Self> {
         let of = |numbers: Vec<f64>| Median::of(numbers).ok_or_else(|| Failure::new("no pairs to run"));
         Ok(Self {

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// Why there is no measurement.
+/// Reason why there is no measurement.
 #[derive(Debug)]
 pub struct Failure(String);
 
-/// A measurement, or why there is none.
+/// A measurement, or the reason why there is none.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }

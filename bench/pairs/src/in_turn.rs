@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Runs two programs in turn, each pair in random order.
 ///
 /// # Errors
-/// Those of the runs.
+/// Passes on errors of the runs.
 pub fn in_turn<T>(
     pairs: usize,
     mut one: impl FnMut() -> Result<T>,

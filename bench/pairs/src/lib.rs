@@ -1,5 +1,5 @@
-//! Shared by the comparison programs: running programs in pairs, and the ratios of their results with confidence
-//! intervals.
+//! Code shared by the comparison programs: runs programs in pairs, and computes the ratios of their results with
+//! confidence intervals.
 
 pub mod child;
 pub mod comparison;

@@ -1,4 +1,4 @@
-//! Options of comparison programs, and running their cases.
+//! Options of comparison programs, and the loop that runs their cases.
 
 use crate::failure::{Failure, Result};
 use crate::program::beside;
@@ -25,10 +25,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The path of the whyslow program.
+    /// Returns the path of the whyslow program.
     ///
     /// # Errors
-    /// It does not exist.
+    /// Fails if it does not exist.
     pub fn whyslow(&self) -> Result<String> {
         let path = beside(self.whyslow.as_ref(), "whyslow")?;
         path.into_os_string().into_string().map_err(|_| Failure::new("the path of whyslow is not UTF-8"))
@@ -37,7 +37,7 @@ impl Options {
     /// Measures the selected cases and prints the results: a line after each, or JSON at the end, even if a case fails.
     ///
     /// # Errors
-    /// No case is selected, or one fails.
+    /// Fails if no case is selected or one fails.
     pub fn measure<C, F: Serialize + Display>(
         &self,
         cases: &[C],

@@ -18,20 +18,20 @@ pub struct Pinning {
 }
 
 impl Pinning {
-    /// All on the last allowed CPU, because device interrupts mostly go to the first. Nothing waits for another CPU to
-    /// wake up.
+    /// Pins all to the last allowed CPU, because device interrupts mostly go to the first. Nothing waits for another
+    /// CPU to wake up.
     ///
     /// # Errors
-    /// Without root.
+    /// Fails without root.
     pub fn on_one() -> Result<Self> {
         let (_, last) = ends()?;
         Self::to(last, last)
     }
 
-    /// This thread on the first CPU and workers on the last: each wakes the other.
+    /// Pins this thread to the first CPU and workers to the last: each wakes the other.
     ///
     /// # Errors
-    /// Without root.
+    /// Fails without root.
     pub fn on_two() -> Result<Self> {
         let (first, last) = ends()?;
         Self::to(first, last)
@@ -49,7 +49,7 @@ impl Pinning {
     /// Unpins this thread; programs it started and the kernel's workers stay pinned.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn unpin_this_thread(&self) -> Result<()> {
         Ok(sched_setaffinity(THIS, &self.threads).map_err(io::Error::from)?)
     }
@@ -57,7 +57,7 @@ impl Pinning {
 
 impl Drop for Pinning {
     fn drop(&mut self) {
-        // Restores what was set before.
+        // Restore the previous settings.
         let _ = self.unpin_this_thread();
         let _ = fs::write(WORKERS, self.workers.trim());
     }
@@ -77,7 +77,7 @@ fn ends() -> Result<(usize, usize)> {
     Ok((first, all.next_back().unwrap_or(first)))
 }
 
-/// A CPU mask as the kernel writes it: words of 32 CPUs in hexadecimal, the last first (lib/bitmap-str.c).
+/// Returns a CPU mask in the kernel's format: words of 32 CPUs in hexadecimal, the last first (lib/bitmap-str.c).
 fn mask(cpu: usize) -> String {
     format!("{:x}{}", 1_u32 << (cpu % 32), ",00000000".repeat(cpu / 32))
 }

@@ -1,14 +1,14 @@
-//! The programs that are measured, and the one that measures.
+//! Paths of the measured programs, and the exit status of the measuring one.
 
 use crate::failure::{Failure, Result};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A program of ours: where it was said to be, else beside this one.
+/// Returns the path of one of our programs: the given one, or else the one beside this program.
 ///
 /// # Errors
-/// There is none.
+/// Fails if there is none.
 pub fn beside(given: Option<&PathBuf>, name: &str) -> Result<PathBuf> {
     let path = match given {
         Some(path) => path.clone(),
@@ -21,7 +21,7 @@ pub fn beside(given: Option<&PathBuf>, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// The status to end with; what went wrong is said on standard error.
+/// Returns the exit status; prints an error on standard error.
 pub fn status(name: &str, done: std::result::Result<(), impl Display>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,

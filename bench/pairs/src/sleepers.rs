@@ -1,4 +1,4 @@
-//! Processes that sleep, as most of a machine do.
+//! Sleeping processes, like most processes of a machine.
 
 use crate::child::Running;
 use crate::failure::Result;
@@ -8,10 +8,10 @@ use crate::stop;
 pub struct Sleepers(Vec<Running>);
 
 impl Sleepers {
-    /// As many as make the machine have `processes` in all.
+    /// Starts enough processes for the machine to have `processes` in total.
     ///
     /// # Errors
-    /// Where no more processes can be had, or a signal came.
+    /// Fails if no more processes can be started or a signal arrives.
     pub fn up_to(processes: usize) -> Result<Self> {
         let mut sleepers = Self(Vec::new());
         for _ in processes_now()?..processes {
@@ -22,10 +22,10 @@ impl Sleepers {
     }
 }
 
-/// How many processes there are.
+/// Returns the number of processes.
 ///
 /// # Errors
-/// Where /proc cannot be read.
+/// Fails if /proc cannot be read.
 pub fn processes_now() -> Result<usize> {
     let numbered = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
     Ok(std::fs::read_dir("/proc")?.flatten().filter(|entry| numbered(&entry.file_name())).count())

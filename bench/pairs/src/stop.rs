@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM unwind the measurement, so that everything it made is removed.
+//! Handlers for SIGINT and SIGTERM, which unwind the measurement, so that everything it created is removed.
 
 use crate::failure::{Failure, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Catches both signals from here on.
+/// Installs handlers for both signals.
 ///
 /// # Errors
-/// Where the handlers cannot be set.
+/// Fails if the handlers cannot be installed.
 pub fn catch() -> Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, ASKED.clone())?;
@@ -19,18 +19,18 @@ pub fn catch() -> Result<()> {
     Ok(())
 }
 
-/// Fails where a signal came.
+/// Fails if a signal has arrived.
 ///
 /// # Errors
-/// `interrupted`.
+/// Returns the error `interrupted` after a signal.
 pub fn check() -> Result<()> {
     if ASKED.load(Ordering::Relaxed) { Err(Failure::new("interrupted")) } else { Ok(()) }
 }
 
-/// Sleeps, but not past a signal.
+/// Sleeps until the time is up or a signal arrives.
 ///
 /// # Errors
-/// As [`check`].
+/// Fails as [`check`] does.
 pub fn pause(time: Duration) -> Result<()> {
     let end = Instant::now() + time;
     loop {

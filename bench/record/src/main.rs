@@ -1,5 +1,5 @@
-//! What recording costs, compared with sadc, atop and pmlogger in one run: CPU time and bytes per sample, resident
-//! memory, wake-ups per second, at several numbers of processes.
+//! Measures the cost of recording in comparison with sadc, atop and pmlogger in one run: CPU time and bytes per sample,
+//! resident memory, and wake-ups per second, at several numbers of processes.
 
 mod pcp;
 mod recorder;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(args: &Args) -> Result<Report> {
-    /// Start-up, such as loading BPF programs, is not part of a sample.
+    /// Time for start-up, such as loading BPF programs, which is not part of a sample.
     const SETTLING: Duration = Duration::from_secs(15);
     stop::catch()?;
     let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;

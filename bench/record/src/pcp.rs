@@ -1,7 +1,8 @@
-//! pmlogger of Performance Co-Pilot, with a pmcd of its own.
+//! pmlogger of Performance Co-Pilot, with a separate pmcd.
 //!
-//! No service of the machine is used or started: pmcd listens on the loopback, with the agents for Linux and for processes loaded into
-//! it (each as a process of its own, as Debian sets them up, takes more), and all its paths are in a folder that goes away.
+//! Uses and starts no service of the machine: pmcd listens on the loopback, with the agents for Linux and for processes
+//! loaded into it (each as a process of its own, as set up by Debian, would cost more), and all its paths are in a
+//! temporary folder.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,25 +13,27 @@ use whyslow_pairs::child::{Running, output};
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 
-/// What is logged once a second: what `whyslow record` has a counterpart of. Left out is what it has none of (NFS, RPC, XFS).
+/// Metrics logged once a second: those with a counterpart in `whyslow record`. Leaves out those without (NFS, RPC,
+/// XFS).
 const LOGGED: &str = "log mandatory on every 1 second {
     kernel.all kernel.percpu mem.util mem.vmstat mem.numa swap disk.all disk.dev disk.md disk.dm
     network.interface network.ip network.tcp network.udp network.softnet network.sockstat network.tcpconn
     filesys vfs ipc proc.psinfo proc.memory proc.io proc.schedstat proc.fd cgroup
 }
 ";
-/// How long pmcd may take until it answers, and a helper until it ends.
+/// Time limit for pmcd to answer and for a helper to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Performance Co-Pilot as it lies below a folder: `/` where the package is installed.
+/// Performance Co-Pilot below a root folder: `/` if the package is installed.
 pub struct Pcp {
     root: PathBuf,
-    /// pmcd's files; they are no recording.
+    /// Files of pmcd, which are not part of the recording.
     own: TempDir,
 }
 
 impl Pcp {
-    /// The one that is installed, else the one that `scripts/install-missing.sh bench` unpacked beside this program.
+    /// Finds the installed version, or else the one that `scripts/install-missing.sh bench` unpacked beside this
+    /// program.
     pub fn find() -> Result<Self> {
         let unpacked = std::env::current_exe()?.ancestors().nth(2).map(|target| target.join("pcp"));
         let found = [Some(PathBuf::from("/")), unpacked].into_iter().flatten().find(|root| pmcd(root).exists());
@@ -38,14 +41,14 @@ impl Pcp {
         Ok(Self { root, own: tempfile::Builder::new().prefix("wsl-bench-").tempdir()? })
     }
 
-    /// Starts pmcd and then pmlogger, which writes into a folder once a second.
+    /// Starts pmcd, then pmlogger, which writes into a folder once a second.
     pub fn start(&self, into: &str) -> Result<Vec<Running>> {
         fs::write(self.own("pcp.conf"), self.configuration()?)?;
         fs::write(self.own("logged"), LOGGED)?;
         fs::write(self.own("pmcd.conf"), self.agents())?;
         let names = |agent: &str| self.path(&format!("usr/lib/pcp/pmns/root_{agent}"));
         self.helper("usr/lib/pcp/bin/pmnsmerge", &["-f", &names("linux"), &names("proc"), &self.own("names")])?;
-        // Free a moment ago, which is the best there is: pmcd takes no socket that is open already.
+        // A port that was free a moment ago is the best option: pmcd does not accept an already open socket.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
         let (agents, names) = (self.own("pmcd.conf"), self.own("names"));
         let (socket, log) = (self.own("socket"), self.own("pmcd.log"));
@@ -89,7 +92,8 @@ impl Pcp {
         Ok(())
     }
 
-    /// The paths that the package was made with (pcp.conf(5)), below our root, and what is written in a folder of ours.
+    /// Returns the paths that the package was built with (pcp.conf(5)), below our root, with the written ones in our
+    /// own folder.
     fn configuration(&self) -> Result<String> {
         let made_with = self.root.join("etc/pcp.conf");
         let made_with =
@@ -110,7 +114,7 @@ impl Pcp {
         Ok(made_with.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect())
     }
 
-    /// The agents, loaded into pmcd itself (pmcd(1)).
+    /// Returns the agents, loaded into pmcd itself (pmcd(1)).
     fn agents(&self) -> String {
         let agent = |(name, number): (&str, u32)| {
             let library = self.path(&format!("usr/lib/pcp/pmdas/{name}/pmda_{name}.so"));
@@ -129,7 +133,7 @@ impl Pcp {
         output("env", &all.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE)
     }
 
-    /// What env(1) is told, so that the program finds its configuration and its libraries.
+    /// Returns the arguments of env(1) with which the program finds its configuration and libraries.
     fn with_environment(&self, program: &str, args: &[&str]) -> Vec<String> {
         let configuration = format!("PCP_CONF={}", self.own("pcp.conf"));
         let libraries = format!("LD_LIBRARY_PATH={}", self.path("usr/lib"));

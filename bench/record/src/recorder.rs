@@ -1,4 +1,4 @@
-//! The recorders, and what they have used so far.
+//! Recorders, and their resource usage so far.
 
 use crate::pcp::Pcp;
 use std::fs;
@@ -8,25 +8,25 @@ use tempfile::TempDir;
 use whyslow_pairs::child::{Running, number};
 use whyslow_pairs::failure::{Failure, Result};
 
-/// Time to end: whyslow closes its last segment.
+/// Time limit for ending: whyslow closes its last segment.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A recorder that samples once a second into a folder of its own.
+/// A recorder that samples once a second into a separate folder.
 pub struct Recorder {
     name: &'static str,
-    /// In the order in which they are ended.
+    /// Processes, in the order in which they are ended.
     running: Vec<Running>,
     folder: TempDir,
 }
 
-/// Since it began.
+/// Resource usage since the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     pub cpu_ms: f64,
     pub bytes: u64,
-    /// Voluntary context switches of its living threads.
+    /// Voluntary context switches of its live threads.
     pub sleeps: u64,
-    /// Peak resident memory, bytes.
+    /// Peak resident memory in bytes.
     pub memory: u64,
 }
 
@@ -73,7 +73,7 @@ impl Recorder {
         Ok(all)
     }
 
-    /// Ends it; returns the bytes it left on disk.
+    /// Ends the recorder. Returns the bytes it left on disk.
     pub fn finish(&mut self) -> Result<u64> {
         for running in &mut self.running {
             running.end(PATIENCE)?;
@@ -82,7 +82,7 @@ impl Recorder {
     }
 }
 
-/// Files that disappear meanwhile do not count.
+/// Returns the total size of a folder. Ignores files that disappear meanwhile.
 fn bytes(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)?.flatten() {

@@ -1,4 +1,4 @@
-//! Results, and how they compare.
+//! Results and their comparison.
 
 use crate::recorder::Usage;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use std::fmt;
 
 #[derive(Default, Serialize)]
 pub struct Report {
-    /// By number of processes, whyslow first.
+    /// Results by number of processes, whyslow first.
     pub measured: Vec<Measured>,
 }
 
@@ -25,8 +25,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The difference of two usages, `seconds` apart. Bytes are those left at the end, since closing a segment shrinks
-    /// it.
+    /// Computes the difference of two usages, `seconds` apart. Bytes are those left at the end, since closing a segment
+    /// shrinks it.
     pub fn of(
         name: &'static str,
         processes: usize,

@@ -1,4 +1,4 @@
-//! Processor time by source: the library itself is run, a sample a second, as `whyslow` runs it.
+//! CPU time by source: runs the library itself with one sample per second, as `whyslow` does.
 
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -9,36 +9,36 @@ use whyslow_pairs::sleepers::{self, Sleepers};
 use whyslow_pairs::stop;
 use whyslow_sense::{Root, Sampler};
 
-/// The ways to observe that are measured against each other.
+/// Compared ways to observe.
 const WAYS: [(&str, bool); 2] = [("with BPF", true), ("without BPF", false)];
 
-/// What a sample costs. Times are milliseconds of processor time, means over the samples.
+/// Cost of a sample. Times are in milliseconds of CPU time, averaged over the samples.
 #[derive(Serialize)]
 pub struct Cost {
     /// With or without BPF.
     pub way: &'static str,
-    /// Processes there were.
+    /// Number of processes.
     pub processes: usize,
-    /// Samples taken.
+    /// Number of samples.
     pub samples: usize,
-    /// By source, the dearest first.
+    /// Cost by source, the most expensive first.
     pub sources: Vec<(String, f64)>,
-    /// The whole sample, with what the sampler itself takes.
+    /// Cost of the whole sample, including the sampler itself.
     pub sample: f64,
-    /// The median of whole samples.
+    /// Median cost of whole samples.
     pub median_sample: f64,
 }
 
 /// Measures every way with this many processes.
 pub fn measure(processes: usize, samples: usize) -> Result<Vec<Cost>> {
     let _sleepers = Sleepers::up_to(processes)?;
-    // What has just been started settles.
+    // Let the new processes settle.
     stop::pause(Duration::from_secs(2))?;
     let root = |bpf| if bpf { Root::live() } else { Root::live().without_bpf() };
     WAYS.iter().map(|(way, bpf)| observe(way, Sampler::new(root(*bpf)), samples)).collect()
 }
 
-/// The first sample, which makes itself known to everything, is left out.
+/// Measures the samples, except the first one, in which all sources initialise.
 fn observe(way: &'static str, mut sampler: Sampler, samples: usize) -> Result<Cost> {
     sampler.sample();
     let mut sources = BTreeMap::<String, f64>::new();

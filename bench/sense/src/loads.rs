@@ -1,7 +1,7 @@
 //! The four loads: disk, network, processes, context switches.
 //!
-//! Each goes on from when it begins until it is dropped, and its counter is read before and after what it is to be compared with:
-//! to start a load anew for each run is to measure how it starts.
+//! Each runs from its start until it is dropped, and its counter is read at the start and end of each comparison:
+//! restarting a load for each run would measure its start-up.
 
 use crate::rig::{self, Wire};
 use std::fs;
@@ -18,14 +18,14 @@ use whyslow_pairs::stop;
 
 /// A kind of load.
 pub struct Kind {
-    /// Its name.
+    /// Name of the load.
     pub name: &'static str,
-    /// What its rate counts.
+    /// Unit of its rate.
     pub unit: &'static str,
     begin: fn() -> Result<Box<dyn Work>>,
 }
 
-/// All kinds.
+/// All kinds of loads.
 pub const KINDS: [Kind; 4] = [
     Kind { name: "fork and exec", unit: "processes/s", begin: forks },
     Kind { name: "context-switch ping-pong", unit: "turns/s", begin: ping_pong },
@@ -33,20 +33,20 @@ pub const KINDS: [Kind; 4] = [
     Kind { name: "iperf3 over veth", unit: "bytes/s", begin: network },
 ];
 
-/// What goes on as fast as it can until it is dropped.
+/// Work that runs as fast as it can until dropped.
 trait Work {
-    /// How much it did since it began.
+    /// Returns the amount done since the start.
     fn done(&self) -> Result<u64>;
 }
 
-/// Work that goes on, on one processor.
+/// Running work on one CPU.
 pub struct Load {
     work: Box<dyn Work>,
     _held: Pinning,
 }
 
 impl Load {
-    /// Begins to work.
+    /// Starts to work.
     pub fn begin(kind: &Kind) -> Result<Self> {
         let held = Pinning::on_one()?;
         let work = (kind.begin)()?;
@@ -54,7 +54,7 @@ impl Load {
         Ok(Self { work, _held: held })
     }
 
-    /// How much it does in a second, over this time.
+    /// Returns the amount done per second over this time.
     pub fn rate(&self, time: Duration) -> Result<f64> {
         let (start, before) = (Instant::now(), self.work.done()?);
         stop::pause(time)?;
@@ -67,7 +67,7 @@ impl Load {
     }
 }
 
-/// What a thread does again and again.
+/// A thread that repeats an action.
 struct Turns {
     done: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// Until one fails.
+    /// Starts the thread, which runs until an action fails.
     fn begin(mut turn: impl FnMut() -> io::Result<()> + Send + 'static) -> Self {
         let (done, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (count, stopped) = (done.clone(), stop.clone());
@@ -97,20 +97,20 @@ impl Work for Turns {
 impl Drop for Turns {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // One that panicked has said so.
+        // A thread that panicked has already reported it.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// A process that does nothing, started and waited for.
+/// Starts and waits for processes that do nothing.
 fn forks() -> Result<Box<dyn Work>> {
     Ok(Box::new(Turns::begin(|| Command::new("/bin/true").status().map(drop))))
 }
 
-/// Two threads that pass a byte to and fro through pipes: two context switches a turn.
+/// Runs two threads that pass a byte back and forth through pipes: two context switches per turn.
 fn ping_pong() -> Result<Box<dyn Work>> {
     let ((mut from_here, mut to_there), (mut from_there, mut to_here)) = (pipe()?, pipe()?);
-    // It ends as its pipe does.
+    // It ends when its pipe closes.
     thread::spawn(move || {
         let mut ball = [0];
         while from_here.read_exact(&mut ball).is_ok() && to_here.write_all(&ball).is_ok() {}
@@ -119,15 +119,15 @@ fn ping_pong() -> Result<Box<dyn Work>> {
     Ok(Box::new(Turns::begin(move || to_there.write_all(&ball).and_then(|()| from_there.read_exact(&mut ball)))))
 }
 
-/// fio: 4 KiB random reads, 32 at a time, past the page cache.
+/// fio load: 4 KiB random reads, 32 at a time, bypassing the page cache.
 struct Disk {
     reader: Running,
     _file: tempfile::NamedTempFile,
 }
 
-/// Bytes of a read.
+/// Size of a read in bytes.
 const READ: u64 = 4096;
-/// Longer than any measurement, and as long as iperf3 can: the load is ended, and does not end.
+/// Duration in seconds: longer than any measurement, and the maximum of iperf3; the load is ended instead.
 const EVER: &str = "86400";
 
 fn disk() -> Result<Box<dyn Work>> {
@@ -148,14 +148,14 @@ fn disk() -> Result<Box<dyn Work>> {
 
 impl Work for Disk {
     fn done(&self) -> Result<u64> {
-        // What its threads had read from the disk (proc_pid_io(5)).
+        // Bytes that its threads have read from the disk (proc_pid_io(5)).
         let text = fs::read_to_string(format!("/proc/{}/io", self.reader.pid()))?;
         let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse::<u64>().ok());
         bytes.map(|bytes| bytes / READ).ok_or_else(|| Failure::new("no read_bytes in /proc/PID/io"))
     }
 }
 
-/// iperf3: one TCP stream over a veth pair.
+/// iperf3 load: one TCP stream over a veth pair.
 struct Network {
     client: Running,
     _server: Running,
@@ -164,7 +164,7 @@ struct Network {
 
 fn network() -> Result<Box<dyn Work>> {
     let wire = Wire::new()?;
-    // `ip netns exec` becomes iperf3, so that ending the one ends the other.
+    // `ip netns exec` becomes iperf3, so that ending one ends the other.
     let within = |namespace: &str, args: &[&str]| {
         Running::start("ip", &[&["netns", "exec", namespace, "iperf3"], args].concat())
     };
@@ -177,7 +177,7 @@ fn network() -> Result<Box<dyn Work>> {
 
 impl Work for Network {
     fn done(&self) -> Result<u64> {
-        // The interfaces of its network namespace (proc_pid_net(5)): what was sent is the ninth number.
+        // Interfaces of its network namespace (proc_pid_net(5)): sent bytes are the ninth number.
         let text = fs::read_to_string(format!("/proc/{}/net/dev", self.client.pid()))?;
         let numbers = text.lines().find_map(|line| line.trim_start().strip_prefix(Wire::NAME)?.strip_prefix(':'));
         let sent = numbers.and_then(|numbers| numbers.split_whitespace().nth(8)?.parse().ok());

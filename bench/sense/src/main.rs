@@ -1,5 +1,5 @@
-//! What observing costs: CPU time by source at several numbers of processes, slow-down of four loads, and the cost of
-//! other observers. See README.md.
+//! Measures the cost of observing: CPU time by source at several numbers of processes, slow-down of four loads, and the
+//! cost of other observers. See README.md.
 
 mod cost;
 mod loads;
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     status("bench-sense", measured)
 }
 
-/// If a part fails, earlier results are kept and everything made is removed.
+/// Runs the selected parts. If one fails, earlier results are kept and everything created is removed.
 fn measure(args: &Args, report: &mut Report) -> Result<()> {
     stop::catch()?;
     if args.wants(Part::Cost) {

@@ -1,4 +1,4 @@
-//! The CPU time of whole programs: whyslow, atop, pidstat and bpftrace.
+//! CPU time of whole programs: whyslow, atop, pidstat and bpftrace.
 //!
 //! Each runs for few and for many samples, one second apart; the difference per sample excludes start-up. The cost of
 //! bpftrace's probes in interrupted programs is not included.
@@ -9,30 +9,30 @@ use std::time::Duration;
 use whyslow_pairs::child::processor_time;
 use whyslow_pairs::failure::{Failure, Result};
 
-/// Samples of the shorter run.
+/// Number of samples of the shorter run.
 const FEW: usize = 2;
-/// Time beyond the samples: bpftrace compiles its script first.
+/// Time limit beyond the samples: bpftrace compiles its script first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Block latency and run-queue length: two of the many things whyslow reports.
+/// bpftrace script for block latency and run-queue length: two of the many things that whyslow reports.
 const SCRIPT: &str = "tracepoint:block:block_rq_issue { @start[args->dev, args->sector] = nsecs; } \
     tracepoint:block:block_rq_complete /@start[args->dev, args->sector]/ \
     { @ns = hist(nsecs - @start[args->dev, args->sector]); delete(@start[args->dev, args->sector]); }";
 
-/// bpftrace needs tracefs, which may not be mounted: give it a mount namespace that has it.
+/// Script for bpftrace, which needs tracefs: runs it in a mount namespace with tracefs mounted.
 const WITH_TRACEFS: &str =
     "mount -t tracefs none /sys/kernel/tracing; mount -t debugfs none /sys/kernel/debug; exec bpftrace -e \"$0\"";
 
 #[derive(Serialize)]
 pub struct Observer {
-    /// `N` stands for the number of samples.
+    /// Command line; `N` stands for the number of samples.
     pub command: String,
     /// CPU milliseconds per sample.
     pub sample: f64,
-    /// CPU milliseconds of starting and ending.
+    /// CPU milliseconds for starting and ending.
     pub start: f64,
 }
 
-/// The longer run has `many` more samples.
+/// Measures all programs; the longer run has `many` more samples.
 pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
     let script = |seconds: &str| {
@@ -53,7 +53,7 @@ pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     ])
 }
 
-/// The median of three runs, because start-up varies.
+/// Returns the median of three runs, because start-up varies.
 fn typical(time: impl Fn(usize) -> Result<f64>, samples: usize) -> Result<f64> {
     let mut times = [time(samples)?, time(samples)?, time(samples)?];
     times.sort_by(f64::total_cmp);

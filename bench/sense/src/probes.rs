@@ -1,4 +1,4 @@
-//! What the BPF programs of each source take while a load runs, those that run on demand included.
+//! Cost of each source's BPF programs while a load runs, including those loaded on demand.
 
 use crate::loads::{Kind, Load};
 use crate::taken::{Counting, Programs};
@@ -8,22 +8,22 @@ use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 use whyslow_sense::{Root, Sampler};
 
-/// Between two samples, as `whyslow` takes them.
+/// Interval between two samples, the same as for `whyslow`.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The programs of a source under a load.
+/// Cost of a source's programs under a load.
 #[derive(Serialize)]
 pub struct Probes {
     pub source: &'static str,
     pub load: &'static str,
     pub calls_per_second: f64,
-    /// Absent without calls.
+    /// Nanoseconds per call; `None` without calls.
     pub ns_per_call: Option<f64>,
-    /// Of one CPU.
+    /// Share of one CPU.
     pub share: f64,
 }
 
-/// Measures every source with BPF programs, each on its own, over this many samples.
+/// Measures every source with BPF programs separately, over this many samples.
 pub fn measure(kind: &Kind, samples: u32) -> Result<Vec<Probes>> {
     let load = Load::begin(kind)?;
     load.rate(INTERVAL)?;
@@ -36,7 +36,7 @@ pub fn measure(kind: &Kind, samples: u32) -> Result<Vec<Probes>> {
 fn probes(source: &'static str, kind: &Kind, samples: u32) -> Result<Probes> {
     let missing = || Failure::new(format!("no source {source}"));
     let mut sampler = Sampler::of_source(Root::live(), source).ok_or_else(missing)?;
-    // The first sample tells sources that adapt to the load nothing, the second one does.
+    // The first sample gives sources that adapt to the load no information; the second one does.
     for _ in 0..2 {
         sampler.sample();
         stop::pause(INTERVAL)?;

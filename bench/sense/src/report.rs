@@ -8,7 +8,7 @@ use crate::taken::Taken;
 use serde::Serialize;
 use std::fmt;
 
-/// Sources below this many milliseconds per sample are summed up in the text.
+/// Sources below this many milliseconds per sample are combined in the text.
 const SMALL: f64 = 0.02;
 
 #[derive(Default, Serialize)]
@@ -88,7 +88,7 @@ fn write_probes(f: &mut fmt::Formatter<'_>, p: &Probes) -> fmt::Result {
     writeln!(f, "{:<34} {:<18} {:>10.0} {each:>10} {share:>10.2} %", p.load, p.source, p.calls_per_second)
 }
 
-/// Whether the load lost less than 1 %, within the interval.
+/// Says whether the load lost less than 1 %, according to the interval.
 fn verdict(low: f64, high: f64) -> &'static str {
     match (low < 0.01, high < 0.01) {
         (_, true) => "yes",

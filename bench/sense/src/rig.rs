@@ -6,7 +6,7 @@ use whyslow_pairs::failure::Result;
 
 /// Prefix of all names.
 const PREFIX: &str = "wsl-bench-";
-/// For ip(8).
+/// Timeout of ip(8).
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Two network namespaces joined by a veth pair; removed when dropped.
@@ -17,7 +17,7 @@ pub struct Wire {
 impl Wire {
     /// Address of the far end.
     pub const FAR: &str = "10.214.0.2";
-    /// Interface at both ends.
+    /// Interface name at both ends.
     pub const NAME: &str = "wire";
 
     pub fn new() -> Result<Self> {
@@ -55,7 +55,7 @@ fn ip(args: &[&str]) -> Result<()> {
     child::output("ip", args, PATIENCE).map(drop)
 }
 
-/// A file on a disk, removed when dropped.
+/// Creates a file on a disk, which is removed when dropped.
 pub fn file() -> Result<tempfile::NamedTempFile> {
     // /tmp may be in memory.
     Ok(tempfile::Builder::new().prefix(PREFIX).tempfile_in("/var/tmp")?)

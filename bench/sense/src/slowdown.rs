@@ -1,4 +1,4 @@
-//! The slow-down of a load by whyslow, in pairs of random order.
+//! Slow-down of a load by whyslow, in pairs of random order.
 
 use crate::loads::{Kind, Load};
 use crate::taken::{self, Taken};
@@ -11,7 +11,7 @@ use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::in_turn::in_turn;
 use whyslow_pairs::stop;
 
-/// How whyslow runs beside the load.
+/// Options of whyslow while the load runs.
 const WAYS: [(&str, &[&str]); 2] = [("with BPF", &[]), ("without BPF", &["--no-bpf"])];
 
 pub struct Plan {
@@ -36,13 +36,13 @@ pub struct Slowdown {
     pub pairs: usize,
     /// Share of the rate lost; negative if gained.
     pub lost: Median,
-    /// CPU time of observing meanwhile.
+    /// CPU time of observing during the load.
     pub taken: Taken,
 }
 
 pub fn measure(kind: &Kind, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
     let load = Load::begin(kind).map_err(of(kind))?;
-    // Caches fill and CPUs clock up.
+    // Let caches fill and CPU clocks ramp up.
     load.rate(plan.time).map_err(of(kind))?;
     WAYS.iter().map(|(way, args)| in_pairs(kind, &load, (way, args), whyslow, plan).map_err(of(kind))).collect()
 }
@@ -72,14 +72,14 @@ fn in_pairs(
     })
 }
 
-/// With whyslow beside it, or after the same pause.
+/// Returns the rate while whyslow observes, or after the same pause without it.
 fn rate(load: &Load, observer: Option<(&Path, &[&str])>, time: Duration) -> Result<f64> {
     let _observer = observer.map(|(whyslow, args)| observe(whyslow, args, time)).transpose()?;
     stop::pause(taken::START)?;
     load.rate(time)
 }
 
-/// Observes longer than the load runs, because it diagnoses only at the end, which is not part of observing.
+/// Observes longer than the load runs, because the diagnosis at the end is not part of observing.
 fn observe(whyslow: &Path, args: &[&str], time: Duration) -> Result<Running> {
     let path = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
     let seconds = format!("{}s", time.as_secs() + 30);

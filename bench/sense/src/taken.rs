@@ -10,19 +10,19 @@ use whyslow_pairs::child::Running;
 use whyslow_pairs::failure::Result;
 use whyslow_pairs::stop;
 
-/// Enables counting of BPF run time (Documentation/admin-guide/sysctl/kernel.rst).
+/// Sysctl that enables counting of BPF run time (Documentation/admin-guide/sysctl/kernel.rst).
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 /// Time for whyslow to start: loading BPF programs is not part of observing.
 pub const START: Duration = Duration::from_secs(2);
 
-/// In CPUs.
+/// CPU time of observing, in CPUs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Taken {
     /// BPF programs, including the counting itself: about 20 ns per call.
     pub programs: f64,
     /// Calls of BPF programs per second.
     pub calls: f64,
-    /// whyslow itself.
+    /// Time of whyslow itself.
     pub observer: f64,
 }
 
@@ -60,7 +60,7 @@ impl Drop for Counting {
     }
 }
 
-/// Seconds since the start.
+/// Seconds spent since the start.
 struct Spent {
     programs: Programs,
     observer: f64,
@@ -73,9 +73,9 @@ impl Spent {
     }
 }
 
-/// What the BPF programs of a process have taken while counting was on.
+/// Time that the BPF programs of a process took while counting was on.
 pub struct Programs {
-    /// In seconds.
+    /// Run time in seconds.
     pub time: f64,
     pub calls: f64,
 }
