@@ -1,4 +1,5 @@
-//! Takes from whyslow what a machine may lack: each in whyslow's own namespaces, so that nothing else notices.
+//! Hides features from whyslow that a machine may lack: each in whyslow's own namespaces, so that nothing else is
+//! affected.
 
 use crate::cgroup;
 use crate::command::run_as_nobody;
@@ -29,7 +30,7 @@ pub enum Blind {
     CgroupV2,
 }
 
-/// Where the kernel shows pressure stall information (Documentation/accounting/psi.rst).
+/// Directory of the kernel's pressure stall information (Documentation/accounting/psi.rst).
 const PRESSURE: &str = "/proc/pressure";
 
 impl Blind {
@@ -43,10 +44,10 @@ impl Blind {
         }
     }
 
-    /// Takes it from a command that is started later. Nothing may need privileges after this.
+    /// Hides it from a command that is started later. Nothing may need privileges after this.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the machine lacks it anyway.
+    /// Returns [`Error::Missing`] if the machine lacks it anyway.
     pub fn take_from(self, command: &mut Command) -> Result<()> {
         match self {
             Self::Psi => hide_pressure(command),
@@ -64,7 +65,7 @@ impl Blind {
     }
 }
 
-/// An empty directory in place of /proc/pressure, and an empty file in place of each file of a cgroup.
+/// Mounts an empty directory over /proc/pressure, and an empty file over each pressure file of a cgroup.
 fn hide_pressure(command: &mut Command) -> Result<()> {
     if !Path::new(PRESSURE).exists() {
         return Err(Error::Missing(PRESSURE.into()));
@@ -76,7 +77,7 @@ fn hide_pressure(command: &mut Command) -> Result<()> {
     in_own_mounts(command, move || {
         mount(Some("none"), PRESSURE, Some("tmpfs"), MsFlags::MS_RDONLY, None::<&str>)?;
         for file in &files {
-            // A group may have been removed meanwhile.
+            // A group may have been removed in the meantime.
             let _ = mount(Some("/dev/null"), file, None::<&str>, MsFlags::MS_BIND, None::<&str>);
         }
         Ok(())

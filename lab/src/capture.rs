@@ -1,5 +1,5 @@
-//! Runs other tools during a fault and lets whyslow diagnose their output: it must name the same first cause, or say what the
-//! captures do not show.
+//! Runs other tools during a fault and lets whyslow diagnose their output: it must name the same first cause, or report
+//! what the captures do not show.
 
 use crate::command::{ChildGuard, kill_with_parent};
 use crate::error::{Context, Error, Result};
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use whyslow_model::diagnosis::Diagnosis;
 
-/// How long the tools may take beyond their observation time, and whyslow to read their output.
+/// Time allowed for the tools beyond their observation time, and for whyslow to read their output.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// File names and commands of tools that observe for `n` seconds.
@@ -29,7 +29,7 @@ const TOOLS: [(&str, &str); 5] = [
 /// Tools that print counts since boot: run twice, each time after `date`.
 const COUNTS: [(&str, &str); 2] = [("ss", "ss -tinmp"), ("netstat", "netstat -s")];
 
-/// whyslow's answer to the captures, and what is wrong with it.
+/// Returns whyslow's answer to the captures, and the mistakes in it.
 pub fn judged(observer: &Observer, bed: &Testbed, trial: &Trial, expect: &Expect) -> Result<(Diagnosis, Vec<String>)> {
     let files = take(observer.seconds, bed)?;
     let answer = read(observer, bed, &files)?;

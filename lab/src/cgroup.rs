@@ -1,4 +1,4 @@
-//! Control groups, each controller in whichever hierarchy the machine has it: version 2, or one of version 1.
+//! Control groups; each controller is used in whichever hierarchy the machine has it: version 2, or one of version 1.
 
 use crate::error::{Context, Error, Result};
 use crate::testbed::{PREFIX, Testbed, WORK, entries};
@@ -19,7 +19,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// Its names in version 1. What cpu consumes is accounted in a controller of its own there.
+    /// Returns the controller's names in version 1, where CPU usage is accounted by a separate controller.
     fn v1_names(self) -> &'static [&'static str] {
         match self {
             Self::Cpu => &["cpu", "cpuacct"],
@@ -37,7 +37,7 @@ impl Controller {
     }
 }
 
-/// How much a group may read from a device per second.
+/// Limit on a group's reads from a device, per second.
 #[derive(Clone, Copy, Debug)]
 pub enum ReadLimit {
     Bytes(u64),
@@ -48,7 +48,7 @@ pub enum ReadLimit {
 #[derive(Clone, Debug)]
 pub struct Cgroup {
     name: String,
-    /// Its directories: in the hierarchies of its controllers, and in version 2, which has the pressure files.
+    /// Directories: in the hierarchies of its controllers, and in version 2, which has the pressure files.
     dirs: Vec<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ impl Cgroup {
     /// Creates `/wslab-NAME` with the given controllers.
     ///
     /// # Errors
-    /// [`Error::Missing`] if no mounted hierarchy has one of the controllers.
+    /// Returns [`Error::Missing`] if no mounted hierarchy has one of the controllers.
     pub fn new(bed: &mut Testbed, name: &str, controllers: &[Controller]) -> Result<Self> {
         let mut group = Self { name: format!("{PREFIX}{name}"), dirs: Vec::new() };
         let hierarchies = hierarchies();
@@ -89,7 +89,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Creates a group of this name within it.
+    /// Creates a child group of this name.
     pub fn child(&self, bed: &mut Testbed, name: &str) -> Result<Self> {
         let mut child = Self { name: format!("{}/{name}", self.name), dirs: Vec::new() };
         for dir in &self.dirs {
@@ -101,7 +101,7 @@ impl Cgroup {
         Ok(child)
     }
 
-    /// Its path as in /proc/PID/cgroup.
+    /// Returns the path as in /proc/PID/cgroup.
     pub fn path(&self) -> String {
         format!("/{}", self.name)
     }
@@ -115,7 +115,7 @@ impl Cgroup {
         self.set("cpu.cfs_quota_us", quota)
     }
 
-    /// Limits the memory; what does not fit is reclaimed, or swapped out.
+    /// Limits the memory; the excess is reclaimed or swapped out.
     pub fn set_memory_limit(&self, bytes: u64) -> Result<()> {
         match self.file("memory.max") {
             Some(file) => write(&file, bytes),
@@ -155,7 +155,7 @@ impl Cgroup {
         self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.exists())
     }
 
-    /// Makes a child start in it.
+    /// Makes a child process start in the group.
     pub fn add_on_spawn(&self, command: &mut Command) -> Result<()> {
         for dir in &self.dirs {
             let procs = OpenOptions::new().write(true).open(dir.join("cgroup.procs")).context(dir.display())?;
@@ -173,7 +173,7 @@ fn write(file: &Path, value: impl ToString) -> Result<()> {
 /// A mounted hierarchy.
 struct Hierarchy {
     root: PathBuf,
-    /// The mount options, among them its controllers; `None` in version 2.
+    /// Mount options, including its controllers; `None` in version 2.
     v1_controllers: Option<String>,
 }
 
@@ -183,7 +183,7 @@ impl Hierarchy {
         options.split(',').any(|option| controller.v1_names().contains(&option))
     }
 
-    /// From a line of /proc/self/mounts.
+    /// Parses a line of /proc/self/mounts.
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split(' ').skip(1);
         let (root, fs_type, options) = (fields.next()?, fields.next()?, fields.next()?);
@@ -201,16 +201,18 @@ fn hierarchies() -> Vec<Hierarchy> {
     mounts.lines().filter_map(Hierarchy::parse).collect()
 }
 
-/// Where the hierarchies of a version, 1 or 2, are mounted.
+/// Returns the mount points of the hierarchies of a version, 1 or 2.
 pub fn roots(version: u8) -> Vec<PathBuf> {
     let of_version = |hierarchy: &Hierarchy| hierarchy.v1_controllers.is_none() == (version == 2);
     hierarchies().into_iter().filter(of_version).map(|hierarchy| hierarchy.root).collect()
 }
 
-/// What the name of a file in the trial's directory begins with that says which controller the trial has enabled, and where.
+/// File name prefix of the records, in the trial's directory, of controllers that the trial has enabled, with the
+/// place.
 const ENABLED: &str = "enabled-controller-";
 
-/// Enables a controller for the children of the version 2 root until the end of the trial, if it is not enabled already.
+/// Enables a controller for the children of the version 2 root until the end of the trial, unless it is already
+/// enabled.
 fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
     let has =
         |file: &str| fs::read_to_string(root.join(file)).map(|text| text.split_whitespace().any(|c| c == controller));
@@ -245,12 +247,12 @@ pub fn remove_everywhere(name: &str) {
     dirs.filter(|dir| dir.exists()).for_each(|dir| remove(&dir));
 }
 
-/// Kills the processes in a group and in those in it: a container outlives the runtime that started it.
+/// Kills the processes in a group and its subgroups: a container outlives the runtime that started it.
 fn kill_members(dir: &Path) {
     subgroups(dir).iter().for_each(|dir| kill_members(dir));
     let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     for pid in members.lines().filter_map(|pid| pid.parse().ok()) {
-        // It may be gone by now.
+        // It may already be gone.
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
 }
@@ -260,20 +262,20 @@ fn subgroups(dir: &Path) -> Vec<PathBuf> {
     inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
-/// Disables the controllers that trials have enabled whose directories are left in this one.
+/// Disables the controllers that killed trials have enabled, from the records in their directories below `work`.
 fn disable_left_enabled(work: &Path) {
     let in_directory = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
     for record in in_directory(work.to_owned()).flat_map(|trial| in_directory(trial.path())) {
         let name = record.file_name();
         let controller = name.to_str().and_then(|name| name.strip_prefix(ENABLED));
         if let (Some(controller), Ok(file)) = (controller, fs::read_to_string(record.path())) {
-            // The kernel refuses if somebody else's groups have it enabled for theirs.
+            // The kernel refuses if other groups have it enabled for their children.
             drop(fs::write(file, format!("-{controller}")));
         }
     }
 }
 
-/// Removes a group and those in it. A killed process leaves its group only a moment after it has been reaped.
+/// Removes a group and its subgroups. A killed process leaves its group only a moment after it has been reaped.
 fn remove(dir: &Path) {
     subgroups(dir).iter().for_each(|dir| remove(dir));
     for _ in 0..100 {
@@ -301,7 +303,7 @@ mod tests {
             fs::write(&control, if is_enabled { "memory" } else { "" }).unwrap();
             let mut bed = Testbed::at(trial.clone(), "trial", 0);
             enable(&mut bed, root.path(), "memory").unwrap();
-            // Killed: nothing is torn down.
+            // As after SIGKILL: nothing is torn down.
             std::mem::forget(bed);
             assert_eq!(written(), if is_enabled { "memory" } else { "+memory" });
             disable_left_enabled(work.path());

@@ -1,4 +1,4 @@
-//! Runs programs: the system's own to their end, and children none of which outlives the lab.
+//! Runs programs: the system's own to completion, and children that never outlive the lab.
 
 use crate::error::{Error, Result};
 use nix::sched::{CloneFlags, setns};
@@ -10,13 +10,13 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// The user `nobody` and the group `nogroup` of Debian, who own nothing.
+/// User `nobody` and group `nogroup` of Debian, who own nothing.
 pub const NOBODY: u32 = 65534;
 
-/// Runs a program to its end and returns its output.
+/// Runs a program to completion and returns its output.
 ///
 /// # Errors
-/// [`Error::Missing`] if it is not installed, else its own message.
+/// Returns [`Error::Missing`] if it is not installed; otherwise the program's own message.
 pub fn run(program: &str, args: &[&str]) -> Result<String> {
     let output = Command::new(program).args(args).output().map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::Missing(format!("the program {program} (packages: see lab/README.md)")),
@@ -41,27 +41,27 @@ pub struct ChildGuard(pub Child);
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // Both fail only if the child has been reaped already.
+        // Both fail only if the child has already been reaped.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// Makes a child die with the lab, however the lab dies, and not before: Ctrl-C must reach only the lab, or a simulated disk
-/// would die under its file system.
+/// Makes a child die with the lab, however the lab dies, but not before: Ctrl-C must reach only the lab, or a simulated
+/// disk would die under its file system.
 pub fn kill_with_parent(command: &mut Command) {
     command.process_group(0);
     // SAFETY: prctl(2) is one system call, async-signal-safe.
     unsafe { command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
 }
 
-/// Makes a child run as `nobody`. Nothing that is done to it later may need privileges.
+/// Makes a child run as `nobody`. No later step in its setup may need privileges.
 pub fn run_as_nobody(command: &mut Command) {
     let drop_privileges = || -> nix::Result<()> {
         setgroups(&[])?;
         setgid(Gid::from_raw(NOBODY))?;
         setuid(Uid::from_raw(NOBODY))?;
-        // The kernel forgets it when the user changes (prctl(2)).
+        // The kernel clears this setting when the user changes (prctl(2)).
         prctl::set_pdeathsig(Signal::SIGKILL)
     };
     // SAFETY: four system calls, async-signal-safe.

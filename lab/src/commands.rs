@@ -1,5 +1,5 @@
-//! Runs the commands that do not diagnose on the subject of a trial: `stack` must draw what the kernel has below it, `expect` must know it,
-//! and a setting of it is changed, verified, persisted, rolled back and tried.
+//! Runs the commands other than `explain` on the subject of a trial: `stack` must draw what the kernel has below it,
+//! `expect` must compute its rates, and one of its settings is changed, verified, persisted, rolled back and tried.
 
 use crate::error::{Context, Result};
 use crate::expect::{EntityPattern, Expect};
@@ -11,38 +11,38 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a command may take.
+/// Time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// What `try` is told: six pairs of a second and a half each.
+/// Arguments of `try`: six pairs of a second and a half each.
 const TRY: [&str; 9] = ["try", "--json", "--pairs", "6", "--noise-pairs", "0", "--settle", "1s", "--for"];
 const TRY_TIME: &str = "32s";
-/// Where persisted settings are.
+/// Directory of persisted settings.
 const PERSISTED: &str = "/etc";
 
-/// What a trial is about.
+/// Subject of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Thing {
     Device(String),
     Interface(String),
-    /// Its path, from the root of the hierarchy.
+    /// Path from the root of the hierarchy.
     Group(String),
 }
 
-/// A setting of it that can be changed without harm.
+/// A setting that can be changed without harm.
 struct Knob {
-    /// As whyslow calls it.
+    /// Name in whyslow.
     name: String,
     file: PathBuf,
-    /// A value that it does not have.
+    /// A value other than the current one.
     other: String,
-    /// A signal that `try` can measure meanwhile.
+    /// A signal that `try` can measure during the change.
     metric: String,
 }
 
-/// What the commands did wrong; `None` if the subject of the trial has no settings.
+/// Returns the mistakes of the commands; `None` if the subject of the trial has no settings.
 ///
 /// # Errors
-/// A command fails.
+/// Fails if a command fails.
 pub fn mismatches(observer: &Observer, bed: &Testbed, expect: &Expect) -> Result<Option<Vec<String>>> {
     let Some(thing) = thing(expect) else { return Ok(None) };
     let mut wrong = drawn(observer, bed, &thing)?;
@@ -71,7 +71,7 @@ fn thing(expect: &Expect) -> Option<Thing> {
 }
 
 impl Thing {
-    /// Where the kernel has it.
+    /// Returns the kernel's directory for it.
     fn folder(&self) -> PathBuf {
         match self {
             Self::Device(name) => Path::new("/sys/block").join(name),
@@ -80,7 +80,8 @@ impl Thing {
         }
     }
 
-    /// Whether udev or systemd makes it again: no null_blk disk, and no control group that a program created.
+    /// Returns whether udev or systemd re-creates it: not a null_blk disk, and not a control group that a program
+    /// created.
     fn outlives_a_boot(&self) -> bool {
         match self {
             Self::Device(name) => !name.starts_with("nullb"),
@@ -115,7 +116,7 @@ fn content(file: &Path) -> Option<String> {
     Some(fs::read_to_string(file).ok()?.trim().to_owned())
 }
 
-/// Whether the stack has it, on top of what the kernel says is below it.
+/// Checks that the stack contains it, on top of what the kernel reports below it.
 fn drawn(observer: &Observer, bed: &Testbed, thing: &Thing) -> Result<Vec<String>> {
     let document: Value =
         serde_json::from_slice(&observer.run(bed, &["stack", "--json"], None, TIMEOUT)?).context("whyslow stack")?;
@@ -140,8 +141,8 @@ fn drawn(observer: &Observer, bed: &Testbed, thing: &Thing) -> Result<Vec<String
     Ok(missing.map(|lower| format!("stack: {lower} is not below {id}")).collect())
 }
 
-/// Whether what it and what is below should deliver is computed. Of a disk with many requests at once or none, a note says why nothing is
-/// known.
+/// Checks that `expect` computes rates for the subject and what is below it, or explains in a note why nothing is
+/// known, as for a disk with many requests at once or none.
 fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Vec<String>> {
     let answer = observer.run(bed, &["expect", "--json", "--for", "4s", name], None, TIMEOUT)?;
     let document: Value = serde_json::from_slice(&answer).context("whyslow expect")?;
@@ -157,7 +158,7 @@ fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Vec<String
     Ok(wrong.map(|(thing, rate)| format!("expect: {} should deliver {}", thing["name"], rate["expected"])).collect())
 }
 
-/// Changes the setting, verifies it, has it survive a reboot, and rolls back.
+/// Changes the setting, verifies it, persists it across a reboot, and rolls back.
 fn changed(observer: &Observer, bed: &Testbed, thing: &Thing, knob: &Knob) -> Result<Vec<String>> {
     let before = content(&knob.file);
     let mut wrong = Vec::new();
@@ -182,12 +183,12 @@ fn changed(observer: &Observer, bed: &Testbed, thing: &Thing, knob: &Knob) -> Re
     Ok(wrong)
 }
 
-/// The contents of the files in which whyslow persists settings.
+/// Returns the contents of the files in which whyslow persists settings.
 fn persisted() -> Result<String> {
     shell(&format!("find {PERSISTED} -name '*whyslow.*' -exec cat {{}} +"))
 }
 
-/// Tries it: something is measured, and nothing is left.
+/// Tries the setting: something must be measured, and nothing must be left behind.
 fn tried(observer: &Observer, bed: &Testbed, knob: &Knob) -> Result<Vec<String>> {
     let before = content(&knob.file);
     let change = knob.change();

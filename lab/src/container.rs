@@ -1,4 +1,5 @@
-//! Containers of a real runtime, runc, as loads: programs of the system in namespaces and a control group that the runtime makes.
+//! Containers of a real runtime, runc, as loads: system programs in namespaces and a control group that the runtime
+//! creates.
 
 use crate::cgroup;
 use crate::command::{NOBODY, run_cleanup};
@@ -12,14 +13,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 const RUNTIME: &str = "runc";
-/// The group that those of containers are in.
+/// Parent group of the containers' groups.
 const POD: &str = "wslab-containers";
 /// Directories of the machine that a container sees, read-only.
 const SHARED: &[&str] = &["/usr", "/etc"];
-/// What are links into /usr on the machine must be links in the container.
+/// Links into /usr on the machine, which must be links in the container, too.
 const LINKS: &[&str] = &["bin", "lib", "lib64", "sbin"];
 
-/// What a container is to run, and its limits.
+/// Program of a container, and its limits.
 pub struct ContainerSpec {
     args: Vec<String>,
     mounts: Vec<Value>,
@@ -42,22 +43,22 @@ impl ContainerSpec {
         self
     }
 
-    /// Limits the memory.
+    /// Limits the memory, in bytes.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.resources["memory"] = json!({ "limit": bytes });
         self
     }
 
-    /// Shows a directory of the machine at `/data`.
+    /// Mounts a directory of the machine at `/data`.
     pub fn data(mut self, directory: &Path) -> Self {
         self.mounts.push(bind(directory, Path::new("/data")));
         self
     }
 
-    /// Starts it; it runs until the end of the trial.
+    /// Starts the container, which runs until the end of the trial.
     ///
     /// # Errors
-    /// [`Error::Missing`](crate::error::Error::Missing) if the runtime is not installed.
+    /// Returns [`Error::Missing`](crate::error::Error::Missing) if the runtime is not installed.
     pub fn start(self, bed: &mut Testbed) -> Result<Container> {
         let bundle = bed.path("bundle");
         let root = bundle.join("rootfs");
@@ -69,14 +70,14 @@ impl ContainerSpec {
         }
         let id = format!("{:064x}", bed.range(1..=u128::MAX));
         let group = format!("/{POD}/{id}");
-        // The runtime makes it in every hierarchy, and removes only what is in it.
+        // The runtime creates the parent group in every hierarchy, but removes only what is in it.
         bed.defer(|| cgroup::remove_everywhere(POD));
         let config = bundle.join("config.json");
         fs::write(&config, self.config(&group).to_string()).context(config.display())?;
 
         let state = bed.path("runtime");
         let (state_of_runtime, container) = (state.display().to_string(), id.clone());
-        // The runtime dies with the lab, its container does not.
+        // The runtime dies with the lab; its container does not.
         bed.defer(move || run_cleanup(RUNTIME, &["--root", &state_of_runtime, "delete", "--force", &container]));
         let pid_file = bundle.join("pid");
         let run = ProgramCommand::new(&bundle, RUNTIME, RUNTIME)?.with_privileges().args([Path::new("--root"), &state]);
@@ -85,7 +86,7 @@ impl ContainerSpec {
         Ok(Container { group })
     }
 
-    /// The file that describes a container to a runtime (OCI Runtime Specification, config.md).
+    /// Returns the file that describes a container to a runtime (OCI Runtime Specification, config.md).
     fn config(&self, group: &str) -> Value {
         let mount = |kind: &str, at: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
         let mut mounts = vec![
@@ -112,7 +113,7 @@ impl ContainerSpec {
 }
 
 impl Container {
-    /// Its control group as the subject of a finding or as a culprit.
+    /// Returns a pattern for its control group as the subject of a finding or as a culprit.
     pub fn pattern(&self) -> EntityPattern {
         EntityPattern::Named("cgroup", self.group.clone())
     }

@@ -14,21 +14,21 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How fast a disk is: at most `channels / latency` requests and `bandwidth` bytes per second.
+/// Speed of a disk: at most `channels / latency` requests and `bandwidth` bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskSpec {
     /// Time for which a request occupies a channel.
     pub latency: Duration,
-    /// Requests served at once.
+    /// Number of requests served at once.
     pub channels: u64,
     /// Bytes per second over all channels; 0 for unlimited.
     pub bandwidth: u64,
-    /// Time that a flush takes.
+    /// Duration of a flush.
     pub flush: Duration,
 }
 
 impl DiskSpec {
-    /// A disk that is limited by its request rate only.
+    /// Creates the spec of a disk that is limited only by its request rate.
     pub fn new(latency: Duration, channels: u64) -> Self {
         Self { latency, channels, bandwidth: 0, flush: Duration::ZERO }
     }
@@ -36,9 +36,9 @@ impl DiskSpec {
 
 #[derive(Clone, Debug)]
 pub struct LoopDevice {
-    /// `/dev/loopN`.
+    /// Device node, `/dev/loopN`.
     pub node: PathBuf,
-    /// `loopN`.
+    /// Name, `loopN`.
     pub name: String,
 }
 
@@ -62,7 +62,7 @@ impl LoopDevice {
         self.set(bed, "max_sectors_kb", bytes >> 10)
     }
 
-    /// Sets an attribute of its queue until the end of the trial: a loop device keeps it when its file is detached.
+    /// Sets an attribute of its queue until the end of the trial: a loop device keeps it after its file is detached.
     fn set(&self, bed: &mut Testbed, name: &str, value: u64) -> Result<()> {
         let file = PathBuf::from(format!("/sys/block/{}/queue/{name}", self.name));
         let before = fs::read_to_string(&file).context(file.display())?;
@@ -71,15 +71,15 @@ impl LoopDevice {
         Ok(())
     }
 
-    /// A load that reads it in blocks of `size` bytes.
+    /// Returns a load that reads the device in blocks of `size` bytes.
     pub fn reader(&self, size: u64) -> LoadCommand {
         LoadCommand::new("read").with("path", self.node.display()).with("size", size)
     }
 
-    /// Creates ext4 on it and mounts that at NAME in the trial's directory. `options` are those of mkfs.ext4.
+    /// Creates ext4 on it and mounts it at NAME in the trial's directory. `options` are those of mkfs.ext4.
     pub fn ext4(&self, bed: &mut Testbed, name: &str, options: &[&str]) -> Result<PathBuf> {
         let node = self.node.to_string_lossy();
-        // Leaves nothing for the kernel to initialise in the background, which would be load of its own.
+        // Leave nothing for the kernel to initialise in the background, which would add load.
         let complete = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
         command::run("mkfs.ext4", &[&complete[..], options, &[&*node]].concat())?;
         let dir = bed.path(name);
@@ -99,8 +99,8 @@ pub struct SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    /// Sets up a disk of `bytes` bytes. It has no delays until [`enable_delays`](Self::enable_delays), so that its setup is
-    /// quick.
+    /// Sets up a disk of `bytes` bytes. It has no delays until [`enable_delays`](Self::enable_delays), so that its
+    /// setup is quick.
     pub fn new(bed: &mut Testbed, bytes: u64, spec: DiskSpec) -> Result<Self> {
         if !Path::new("/dev/fuse").exists() {
             return Err(Error::Missing("/dev/fuse".into()));
@@ -121,12 +121,13 @@ impl SimulatedDisk {
         Ok(Self { device, spec, server })
     }
 
-    /// The requests per second that it serves at most, if its bandwidth does not limit it.
+    /// Returns the maximum requests per second, if its bandwidth does not limit it.
     pub fn ceiling(&self) -> f64 {
         self.spec.channels as f64 / self.spec.latency.as_secs_f64()
     }
 
-    /// Ends the disk before what was set up until now: programs that wait for a request that never completes cannot be killed.
+    /// Ends the disk before everything set up so far: programs that wait for a request that never completes cannot be
+    /// killed.
     pub fn end_first(&self, bed: &mut Testbed) {
         let server = Pid::from_raw(self.server.pid.cast_signed());
         // All requests in flight fail once the server is gone.
@@ -135,13 +136,13 @@ impl SimulatedDisk {
         });
     }
 
-    /// Makes the disk as slow as its spec says.
+    /// Makes the disk as slow as its spec.
     pub fn enable_delays(&mut self) -> Result<()> {
         self.server.send("enable-delays")
     }
 }
 
-/// Unmounts, at the latest when the last user is gone.
+/// Unmounts a file system, or detaches it if it is still in use.
 pub fn unmount(dir: &Path) {
     if umount2(dir, MntFlags::empty()).is_err()
         && let Err(e) = umount2(dir, MntFlags::MNT_DETACH)

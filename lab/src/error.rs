@@ -4,11 +4,11 @@ use std::fmt;
 
 #[derive(Debug)]
 pub enum Error {
-    /// The machine lacks what the trial needs: it is skipped.
+    /// The machine lacks what the trial needs: the trial is skipped.
     Missing(String),
     /// SIGINT or SIGTERM: everything is torn down.
     Interrupted,
-    /// Anything else: the trial failed.
+    /// Any other error: the trial failed.
     Failed(String),
 }
 
@@ -48,9 +48,9 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// Says what failed.
+/// Adds context to an error.
 pub trait Context<T> {
-    /// Puts `what` before the error's own message.
+    /// Prefixes the error's own message with `what`.
     fn context(self, what: impl fmt::Display) -> Result<T>;
 }
 

@@ -1,4 +1,4 @@
-//! What the first finding of a trial must name.
+//! Expected findings of a trial.
 
 use crate::cgroup::Cgroup;
 use crate::testbed::PREFIX;
@@ -6,35 +6,35 @@ use std::fmt;
 use std::path::Path;
 use whyslow_model::diagnosis::{Culprit, GroupName, InterferencePair, Subject};
 
-/// Subject and culprit of the finding that must come first. If there are several, any of them will do.
+/// Subject and culprit of the finding that must come first. If there are several, any of them is acceptable.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
     pub subjects: Vec<EntityPattern>,
-    /// Empty if the subject itself is the culprit.
+    /// Expected culprits; empty if the subject itself is the culprit.
     pub culprits: Vec<EntityPattern>,
     /// Independent causes that must be found as well; any of them may come first.
     pub beside: Vec<(&'static str, Self)>,
-    /// Findings that must be there as effects of the first.
+    /// Findings that must appear as effects of the first.
     pub effects: Vec<(&'static str, Self)>,
     /// Look-alikes of the parts of a compound fault, in addition to those of the trial.
     pub never: Vec<&'static str>,
-    /// If this is what the trial is about, the findings do not count.
+    /// Expected interference; if set, the findings do not count.
     pub interference: Option<InterferenceExpect>,
-    /// Numbers that its evidence must show.
+    /// Numbers that the evidence must show.
     pub figures: Vec<Figure>,
 }
 
-/// Which group slows which others down, by their paths.
+/// Expected interference between groups, by their paths.
 #[derive(Clone, Debug)]
 pub enum InterferenceExpect {
     /// The worst pair is any of these victims with this culprit.
     Pair { resource: &'static str, victims: Vec<String>, culprit: String },
-    /// No group slows another one down.
+    /// No group slows down another one.
     None,
 }
 
 impl InterferenceExpect {
-    /// What is wrong with the pairs that are noticeable. What else runs on the machine is not the trial's doing.
+    /// Describes what is wrong with the noticeable pairs. Ignores everything else that runs on the machine.
     pub fn mismatch(&self, pairs: &[InterferencePair]) -> Option<String> {
         let is_of_trial = |group: &GroupName| group.name.trim_start_matches('/').starts_with(PREFIX);
         let mut own = pairs.iter().filter(|pair| is_of_trial(&pair.victim) && is_of_trial(&pair.culprit));
@@ -51,21 +51,21 @@ impl InterferenceExpect {
     }
 }
 
-/// `/web behind /batch for cpu`.
+/// Formats a pair such as `/web behind /batch for cpu`.
 pub fn pair_name(pair: &InterferencePair) -> String {
     format!("{} behind {} for {} {:.2}", pair.victim.name, pair.culprit.name, pair.resource, pair.seconds)
 }
 
-/// A number that is known from how a trial was set up.
+/// A number that follows from the setup of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// The signal.
+    /// Signal name.
     pub metric: &'static str,
     pub value: f64,
 }
 
 impl Figure {
-    /// How far the reported number may be from it, relative.
+    /// Maximum relative deviation of the reported number.
     pub const TOLERANCE: f64 = 0.1;
 
     pub fn is_near(&self, reported: f64) -> bool {
@@ -74,46 +74,46 @@ impl Figure {
 }
 
 impl Expect {
-    /// No finding at all.
+    /// Expects no finding at all.
     pub fn healthy() -> Self {
         Self::default()
     }
 
-    /// The finding is about any of these.
+    /// Expects the finding to be about any of these.
     pub fn subject(subjects: impl Into<Vec<EntityPattern>>) -> Self {
         Self { subjects: subjects.into(), ..Self::default() }
     }
 
-    /// The table of who slows whom.
+    /// Expects the table of who slows whom.
     pub fn interference(interference: InterferenceExpect) -> Self {
         Self { interference: Some(interference), ..Self::default() }
     }
 
-    /// The first culprit is any of these.
+    /// Expects the first culprit to be any of these.
     pub fn culprit(self, culprits: impl Into<Vec<EntityPattern>>) -> Self {
         Self { culprits: culprits.into(), ..self }
     }
 
-    /// The first finding has this effect.
+    /// Expects the first finding to have this effect.
     pub fn effect(mut self, id: &'static str, effect: Self) -> Self {
         self.effects.push((id, effect));
         self
     }
 
-    /// Another fault is found, too.
+    /// Expects another fault to be found, too.
     pub fn beside(mut self, id: Option<&'static str>, mut other: Self) -> Self {
         self.never.append(&mut other.never);
         self.beside.extend(id.map(|id| (id, other)));
         self
     }
 
-    /// None of these is found.
+    /// Expects that none of these is found.
     pub fn never(mut self, ids: &[&'static str]) -> Self {
         self.never.extend(ids);
         self
     }
 
-    /// What must be found, in words, if this is about the finding `id`.
+    /// Describes the expectation for the finding `id`.
     pub fn of(&self, id: &str) -> String {
         let mut text = format!("{id}@{self}");
         for (word, others) in [("and", &self.beside), ("causing", &self.effects)] {
@@ -124,14 +124,14 @@ impl Expect {
         text
     }
 
-    /// The evidence shows this number, within a tenth.
+    /// Expects the evidence to show this number, within a tenth.
     pub fn figure(mut self, metric: &'static str, value: f64) -> Self {
         self.figures.push(Figure { metric, value });
         self
     }
 }
 
-/// Recognises a subject or culprit in a diagnosis.
+/// Pattern that matches a subject or culprit in a diagnosis.
 #[derive(Clone, Debug)]
 pub enum EntityPattern {
     Host,
@@ -139,7 +139,7 @@ pub enum EntityPattern {
     /// A process by name, if its PID changes.
     Command(&'static str),
     Thread(u32),
-    /// Kind and full name.
+    /// An entity by kind and full name.
     Named(&'static str, String),
     /// A socket or a connection with this port at either end.
     Port(u16),
@@ -162,7 +162,7 @@ impl EntityPattern {
         Self::Named("cgroup", group.path())
     }
 
-    /// Whether it is a finding's subject.
+    /// Returns whether it matches a finding's subject.
     pub fn is(&self, subject: &Subject) -> bool {
         match self {
             Self::Host => subject.kind == "host",
@@ -174,12 +174,12 @@ impl EntityPattern {
         }
     }
 
-    /// Whether it is a finding's subject, or the process that owns it.
+    /// Returns whether it matches a finding's subject or the process that owns it.
     pub fn has(&self, subject: &Subject) -> bool {
         self.is(subject) || matches!(self, Self::Process(pid) if subject.pid == Some(*pid))
     }
 
-    /// Whether it is a culprit.
+    /// Returns whether it matches a culprit.
     pub fn did(&self, culprit: &Culprit) -> bool {
         match self {
             Self::Process(pid) | Self::Thread(pid) => culprit.pid == Some(*pid),
@@ -189,12 +189,12 @@ impl EntityPattern {
     }
 }
 
-/// Whether `text` is `lab-hog`, `lab-hog (4711)` or `lab-hog[4711]`, but not `lab-hogs`.
+/// Returns whether `text` is `lab-hog`, `lab-hog (4711)` or `lab-hog[4711]`, but not `lab-hogs`.
 fn named(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-'))
 }
 
-/// `127.0.0.1:80`, `127.0.0.1:80->10.0.0.1:4711@ns`.
+/// Returns whether a text such as `127.0.0.1:80` or `127.0.0.1:80->10.0.0.1:4711@ns` contains a port.
 fn has_port(text: &str, port: u16) -> bool {
     let end = format!(":{port}");
     text.match_indices(&end).any(|(at, _)| !text[at + end.len()..].starts_with(|c: char| c.is_ascii_digit()))
@@ -230,12 +230,12 @@ impl fmt::Display for Expect {
     }
 }
 
-/// The end of a path, as much of it as tells the containers of a trial apart.
+/// Returns the end of a path, long enough to distinguish the containers of a trial.
 fn short(path: &str) -> &str {
     path.get(path.len().saturating_sub(12)..).unwrap_or(path)
 }
 
-/// The first alternative, and how many more there are.
+/// Returns the first alternative and the number of further ones.
 fn one_of(patterns: &[EntityPattern]) -> String {
     match patterns {
         [] => "anything".into(),

@@ -1,5 +1,5 @@
-//! Tries what a diagnosis recommends against the fault, which still runs, and compares the gain that was promised with the measured
-//! one.
+//! Tries the setting that a diagnosis recommends while the fault still runs, and compares the promised gain with the
+//! measured one.
 
 use crate::error::{Context, Error, Result};
 use crate::observer::Observer;
@@ -12,25 +12,25 @@ use std::time::Duration;
 use whyslow_model::diagnosis::{Action, Finding};
 use whyslow_model::tune::{self, Promise};
 
-/// Long enough for six pairs of a second and a half each.
+/// Arguments of `try`: long enough for six pairs of a second and a half each.
 const OPTIONS: [&str; 10] = ["try", "--json", "--pairs", "6", "--noise-pairs", "0", "--settle", "1s", "--for", "32s"];
-/// How long a trial may take: its time, and what it takes to start.
+/// Time limit of a trial, including its start.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// The share of the promises that must be kept.
+/// Minimum share of the promises that must be kept.
 const KEPT: f64 = 0.8;
 
-/// What became of the setting that a finding recommended.
+/// Result of the setting that a finding recommended.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TriedFix {
-    /// The settings, as `NAME@THING=VALUE`.
+    /// Settings as `NAME@THING=VALUE`.
     pub changes: Vec<String>,
-    /// What was measured.
+    /// Measured signal.
     pub metric: String,
     pub promised: Option<Promise>,
     pub measured: Factor,
 }
 
-/// How many times as good the metric became, with its interval.
+/// Factor by which the metric improved, with its interval.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Factor {
     pub factor: f64,
@@ -39,12 +39,12 @@ pub struct Factor {
 }
 
 impl TriedFix {
-    /// Whether the measured factor is within 30 % of the promised one; `None` without a promise.
+    /// Returns whether the measured factor is within 30 % of the promised one; `None` without a promise.
     fn is_near(&self) -> Option<bool> {
         Some(self.promised?.is_near(self.measured.factor))
     }
 
-    /// The settings without the things that have them.
+    /// Returns the settings without the entities that have them.
     fn settings(&self) -> String {
         let name = |change: &String| change.split(['@', '=']).next().unwrap_or_default().to_owned();
         self.changes.iter().map(name).collect::<Vec<_>>().join(", ")
@@ -72,10 +72,11 @@ fn in_words(promise: &Promise) -> String {
     }
 }
 
-/// Tries the setting that the finding of the fault recommends first; `None` if it was not found first, or recommends none.
+/// Tries the setting that the expected finding recommends first. Returns `None` if it was not found first or recommends
+/// none.
 ///
 /// # Errors
-/// The trial fails.
+/// Fails if the trial fails.
 pub fn tried(observer: &Observer, bed: &Testbed, trial: &Trial, findings: &[Finding]) -> Result<Option<TriedFix>> {
     let Some(words) = findings.first().filter(|first| trial.finding == Some(&*first.id)).and_then(words_to_try) else {
         return Ok(None);
@@ -88,8 +89,8 @@ pub fn tried(observer: &Observer, bed: &Testbed, trial: &Trial, findings: &[Find
     Ok(Some(TriedFix { changes, metric, promised, measured: Factor { factor, low, high } }))
 }
 
-/// The words after `whyslow try` of the first action that begins so: not those of another network namespace. What affects only new
-/// processes cannot be tried against those that run.
+/// Returns the arguments after `whyslow try` of the first action that begins so; leaves out those for another network
+/// namespace, and those that affect only new processes, which cannot be tried on running ones.
 fn words_to_try(finding: &Finding) -> Option<Vec<String>> {
     let words = |action: &Action| shlex::split(action.try_command.as_ref()?);
     let mut all = finding.actions.iter().filter_map(words);
@@ -97,7 +98,7 @@ fn words_to_try(finding: &Finding) -> Option<Vec<String>> {
     (!words.contains(&"--before".to_owned())).then_some(words)
 }
 
-/// Promises that were kept, and all that were made.
+/// Returns the number of promises that were kept, and of all that were made.
 fn kept<'o>(fixes: impl Iterator<Item = &'o TriedFix>) -> (usize, usize) {
     let near: Vec<bool> = fixes.filter_map(TriedFix::is_near).collect();
     (near.iter().filter(|near| **near).count(), near.len())
@@ -107,13 +108,13 @@ fn fixes(outcomes: &[Outcome]) -> impl Iterator<Item = &TriedFix> {
     outcomes.iter().filter_map(|outcome| outcome.fix.as_ref())
 }
 
-/// Whether enough promises were kept.
+/// Returns whether enough promises were kept.
 pub fn is_kept(outcomes: &[Outcome]) -> bool {
     let (kept, made) = kept(fixes(outcomes));
     kept as f64 >= KEPT * made as f64
 }
 
-/// The score in a sentence.
+/// Returns the score as a sentence.
 pub fn summary(outcomes: &[Outcome]) -> String {
     let (kept, made) = kept(fixes(outcomes));
     let tried = fixes(outcomes).count();
@@ -121,7 +122,7 @@ pub fn summary(outcomes: &[Outcome]) -> String {
     format!("{tried} fixes tried; {made} had a promised gain, and {kept} of these{share} were within 30 % of it.")
 }
 
-/// The score for a document, a row for each cause and setting.
+/// Returns the score for a document, with a row for each cause and setting.
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut rows: BTreeMap<(String, String), Vec<&TriedFix>> = BTreeMap::new();
     for outcome in outcomes {

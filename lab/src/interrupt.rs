@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM end the trial with its teardown instead of killing the program.
+//! Handlers for SIGINT and SIGTERM: they end the trial with its teardown instead of killing the program.
 
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 static REQUESTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Handles both signals from here on.
+/// Installs handlers for both signals.
 pub fn install_handlers() -> Result<()> {
     let requested = REQUESTED.get_or_init(Default::default);
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -23,7 +23,7 @@ fn requested() -> bool {
 /// Sleeps until the time is up or a signal arrives.
 ///
 /// # Errors
-/// [`Error::Interrupted`].
+/// Returns [`Error::Interrupted`] after a signal.
 pub fn sleep(time: Duration) -> Result<()> {
     wait_for(time, || Ok(None::<()>)).map(drop)
 }
@@ -31,7 +31,7 @@ pub fn sleep(time: Duration) -> Result<()> {
 /// Polls 20 times a second until there is an answer; `None` if there was none in time.
 ///
 /// # Errors
-/// [`Error::Interrupted`], and those of `poll`.
+/// Returns [`Error::Interrupted`] after a signal, and errors of `poll`.
 pub fn wait_for<T>(time: Duration, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
     let end = Instant::now() + time;
     loop {

@@ -6,10 +6,10 @@ use crate::trial::Trial;
 use std::fs;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Reading, Verdict};
 
-/// The impact up to which a finding on a healthy control is slight.
+/// Maximum impact of a finding on a healthy control that still counts as slight.
 pub const SLIGHT: f64 = 0.25;
 
-/// What is wrong with an answer, one sentence each.
+/// Returns the mistakes in an answer, one sentence each.
 pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     if let Some(interference) = &expect.interference {
         return interference.mismatch(&answer.interference).into_iter().collect();
@@ -21,7 +21,7 @@ pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<Str
     let ruled_out = answer.ruled_out.iter().filter(|cleared| trial.not_ruled_out.contains(&&*cleared.id));
     wrong.extend(ruled_out.map(|cleared| format!("{} is ruled out: {}", cleared.id, cleared.because)));
     for finding in &answer.findings {
-        // A finding that another one explains is its effect, and rightly there.
+        // A finding that another one explains is its effect, and may appear.
         let sure = finding.confidence == Confidence::High && finding.explained_by.is_none();
         if sure && is_look_alike(&finding.id, trial, expect) {
             wrong.push(format!("{} must not be found", finding.key()));
@@ -33,14 +33,14 @@ pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<Str
     wrong
 }
 
-/// Whether an id must not be found. The look-alike of one part of a compound fault may be another part.
+/// Returns whether an id must not be found. The look-alike of one part of a compound fault may be another part.
 fn is_look_alike(id: &str, trial: &Trial, expect: &Expect) -> bool {
     let is_part = trial.finding == Some(id) || expect.beside.iter().any(|(part, _)| *part == id);
     trial.never.contains(&id) || (expect.never.contains(&id) && !is_part)
 }
 
-/// Removes findings about steal time after the lab itself has seen the hypervisor steal CPU time; on a healthy control also
-/// the effects of that.
+/// Removes findings about steal time after the lab itself has seen the hypervisor steal CPU time; on a healthy control
+/// also their effects.
 pub fn remove_steal(answer: &mut Diagnosis, trial: &Trial) {
     let effect = |f: &Finding| f.explained_by.as_ref().is_some_and(|by| by.starts_with("cpu.steal@"));
     answer.findings.retain(|f| f.id != "cpu.steal" && !(trial.finding.is_none() && effect(f)));
@@ -49,7 +49,7 @@ pub fn remove_steal(answer: &mut Diagnosis, trial: &Trial) {
     }
 }
 
-/// Share of all CPU time from which whyslow may find steal time.
+/// Minimum share of all CPU time for whyslow to report steal time.
 const SUBSTANTIAL: f64 = 0.05;
 
 /// CPU time since boot, in clock ticks (proc(5), /proc/stat).
@@ -64,14 +64,14 @@ impl CpuTicks {
         Self::parse(&fs::read_to_string("/proc/stat")?).ok_or_else(|| Error::failed("/proc/stat: unexpected content"))
     }
 
-    /// The last columns, time of guests, are contained in user time already.
+    /// Parses /proc/stat. The last columns, time of guests, are already included in user time.
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().take(8).map(|t| t.parse().ok()).collect::<Option<_>>()?;
         Some(Self { total: ticks.iter().sum(), steal: *ticks.get(7)? })
     }
 
-    /// Whether much time was stolen since then.
+    /// Returns whether a substantial share of the time since then was stolen.
     pub fn substantial_since(self) -> Result<bool> {
         Self::now().map(|now| self.substantial_until(now))
     }
@@ -81,8 +81,8 @@ impl CpuTicks {
     }
 }
 
-/// What is wrong with an answer from less than a machine usually shows: from captures, or from a machine that lacks something. It
-/// must name the same first cause; or nothing wrong, with a blind spot.
+/// Returns the mistakes in an answer from less data than a machine usually shows: from captures, or from a machine that
+/// lacks a feature. It must name the same first cause, or report no problem together with a blind spot.
 pub fn mismatches_of_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     if expect.interference.is_some() {
         return Vec::new();
@@ -97,8 +97,8 @@ pub fn mismatches_of_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) ->
     }
 }
 
-/// What is wrong with the first finding. The culprit may be missing, the finding may be about the whole machine instead of a part of it,
-/// and an effect may stand alone because its cause was not visible.
+/// Returns the mistakes in the first finding. The culprit may be missing, the finding may be about the whole machine
+/// instead of a part of it, and an effect may stand alone because its cause was not visible.
 fn wrong_from_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     let Some(id) = trial.finding else { return wrong_health(answer, trial) };
     let Some(found) = answer.findings.first() else { return vec!["nothing was found".into()] };
@@ -113,7 +113,7 @@ fn wrong_from_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<St
     }
 }
 
-/// What is wrong with the causes that are found, and with the effects of the first.
+/// Returns the mistakes in the causes found, and in the effects of the first.
 fn wrong_causes(answer: &Diagnosis, id: &str, expect: &Expect) -> Vec<String> {
     let first = answer.findings.first();
     let mut wrong = wrong_first(first, id, expect);
@@ -130,10 +130,10 @@ fn wrong_causes(answer: &Diagnosis, id: &str, expect: &Expect) -> Vec<String> {
     wrong
 }
 
-/// Whether a finding is an effect of one whose key begins so, directly or through others.
+/// Returns whether a finding is an effect, directly or indirectly, of a finding whose key begins with `cause`.
 fn is_effect_of(finding: &Finding, cause: &str, answer: &Diagnosis) -> bool {
     let mut at = finding;
-    // No longer than all of them in a row.
+    // The chain cannot be longer than the number of findings.
     for _ in &answer.findings {
         let Some(by) = &at.explained_by else { return false };
         if by.starts_with(cause) {
@@ -145,7 +145,7 @@ fn is_effect_of(finding: &Finding, cause: &str, answer: &Diagnosis) -> bool {
     false
 }
 
-/// What is wrong if no finding of at least medium confidence is the expected one.
+/// Returns a mistake if no finding of at least medium confidence is the expected one.
 fn missing(answer: &Diagnosis, id: &str, expect: &Expect, is_so: impl Fn(&Finding) -> bool) -> Vec<String> {
     let mut found = answer.findings.iter().filter(|f| f.id == id && f.confidence >= Confidence::Medium && is_so(f));
     let is_there = found.any(|f| wrong_first(Some(f), id, expect).is_empty());

@@ -1,4 +1,4 @@
-//! Removes what a killed run left behind, which is recognised by the lab's own names.
+//! Removes what a killed run left behind, which it recognises by the lab's own names.
 
 use crate::cgroup;
 use crate::command;
@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Takes the lab's lock: only one lab runs at a time, so everything that bears its names is a leftover.
+/// Takes the lab's lock: only one lab runs at a time, so everything with its names is a leftover.
 pub fn lock() -> Result<Flock<File>> {
     let file = File::create("/run/wslab.lock").context("/run/wslab.lock")?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| Error::failed("another whyslow-lab is running"))
@@ -37,7 +37,7 @@ pub fn remove_all() {
     drop(fs::remove_dir_all(WORK));
 }
 
-/// The mounts below the lab's directory, oldest first.
+/// Returns the mounts below the lab's directory, oldest first.
 fn mounts() -> Vec<PathBuf> {
     let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let dirs = text.lines().filter_map(|line| line.split(' ').nth(1));

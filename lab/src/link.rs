@@ -17,7 +17,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Address and port at the far end.
+    /// Returns address and port at the far end.
     pub fn address(&self, port: u16) -> String {
         format!("{}:{port}", self.far_ip)
     }
@@ -29,7 +29,7 @@ impl Link {
     }
 }
 
-/// A veth pair: `veth0` at the near and `veth1` at the far end.
+/// Sets up a veth pair: `veth0` at the near and `veth1` at the far end.
 pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
     let (link, near_ip) = Link::new(bed, 213)?;
     link.near.ip(&["link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns", link.far.name()])?;
@@ -38,8 +38,8 @@ pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
     Ok(link)
 }
 
-/// Two veth links between the same two ends, `veth0` to `veth1` and `veth2` to `veth3`, each with a network of its own. The far end
-/// sends to the second one from an address that the near end reaches by the first one.
+/// Two veth links between the same two ends, `veth0` to `veth1` and `veth2` to `veth3`, each with a network of its own.
+/// The far end sends to the second one from an address that the near end reaches through the first one.
 pub struct TwoPaths {
     pub near: NetNs,
     pub far: NetNs,
@@ -57,14 +57,16 @@ pub fn asymmetric_paths(bed: &mut Testbed) -> Result<TwoPaths> {
     far.up("veth3", &format!("{network}.2"))?;
     far.ip(&["address", "add", &client_ip, "dev", "lo"])?;
     far.ip(&["route", "replace", &format!("{network}.0/24"), "dev", "veth3", "src", &client_ip])?;
-    // What the machine's own default is decides nothing at the far end. It asks for addresses as a router does, with its own.
+    // Override the machine's defaults at the far end. It sends ARP requests as a router does, with its own
+    // address.
     far.set("net.ipv4.conf.all.rp_filter", 2)?;
     far.set("net.ipv4.conf.all.arp_announce", 2)?;
     near.ip(&["route", "add", &client_ip, "via", &gateway, "dev", "veth0"])?;
     Ok(TwoPaths { near, far, near_ip })
 }
 
-/// Two ends with a router between them. The router takes smaller packets to the far end than the far end itself.
+/// Two ends with a router between them. The router sends smaller packets to the far end than the far end itself
+/// accepts.
 pub struct NarrowPath {
     pub near: NetNs,
     pub router: NetNs,
@@ -97,7 +99,7 @@ pub fn drop_icmp_errors(bed: &Testbed, ns: &NetNs) -> Result<()> {
 pub struct SharedSubnet {
     pub near: NetNs,
     pub far: NetNs,
-    /// The addresses of `veth0` and `veth2`.
+    /// Addresses of `veth0` and `veth2`.
     pub near_ips: [String; 2],
 }
 
@@ -121,23 +123,24 @@ pub fn shared_subnet(bed: &mut Testbed, answers: [&str; 2]) -> Result<SharedSubn
     Ok(SharedSubnet { near, far, near_ips })
 }
 
-/// A locally administered address for `veth0` and `veth2`.
+/// Returns a locally administered MAC address for `veth0` or `veth2`.
 fn mac(end: &str) -> String {
     format!("02:00:00:00:00:0{}", end.trim_start_matches("veth"))
 }
 
-/// A relay between two TUN devices, both `tun0`. It delays packets by `delay_us` and loses `loss` of ten thousand, each
-/// way.
+/// Sets up a relay between two TUN devices, both named `tun0`. It delays packets by `delay_us` and loses `loss` of ten
+/// thousand in each direction.
 pub fn tun_relay(bed: &mut Testbed, delay_us: u64, loss: u64) -> Result<Link> {
     start_relay(bed, |relay| relay.with("delay-us", delay_us).with("loss", loss))
 }
 
-/// The same, but it damages `damage` of ten thousand packets each way, which the receiving device then counts and refuses.
+/// Sets up a relay that damages `damage` of ten thousand packets in each direction, which the receiving device counts
+/// and refuses.
 pub fn damaging_relay(bed: &mut Testbed, delay_us: u64, damage: u64) -> Result<Link> {
     start_relay(bed, |relay| relay.with("delay-us", delay_us).with("damage", damage))
 }
 
-/// The same, but it loses all packets of more than `largest` bytes, and nothing says so.
+/// Sets up a relay that silently loses all packets of more than `largest` bytes.
 pub fn black_hole_relay(bed: &mut Testbed, delay_us: u64, largest: u64) -> Result<Link> {
     start_relay(bed, |relay| relay.with("delay-us", delay_us).with("largest", largest))
 }
@@ -167,7 +170,7 @@ pub fn drop_randomly(bed: &Testbed, ns: &NetNs, loss: u64) -> Result<()> {
     load(bed, ns, &format!("meta l4proto tcp numgen random mod 10000 < {loss} drop\n"))
 }
 
-/// Tracks the connections of a namespace, and keeps entries of datagrams without an answer for an hour.
+/// Tracks the connections of a namespace, and keeps entries of unanswered datagrams for an hour.
 pub fn track_connections(bed: &Testbed, ns: &NetNs) -> Result<()> {
     load_chain(bed, ns, "output priority filter", "ct state new accept\n")?;
     ns.set("net.netfilter.nf_conntrack_udp_timeout", 3600)

@@ -1,4 +1,4 @@
-//! Starts the lab's load programs: this binary again, each a process with a name of its own.
+//! Starts the lab's load programs: this binary again, each as a process with its own name.
 
 use crate::cgroup::Cgroup;
 use crate::command::{ChildGuard, join_namespace, kill_with_parent};
@@ -15,19 +15,19 @@ use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// How long the setup of a load may take.
+/// Time limit for the setup of a load.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A load that runs until the end of the trial.
 pub struct LoadProcess {
     pub pid: u32,
-    /// What it printed when it was ready, such as a thread id; usually empty.
+    /// Text that it printed when it was ready, such as a thread id; usually empty.
     pub ready_note: String,
     stdin: ChildStdin,
 }
 
 impl LoadProcess {
-    /// Sends it the one word that it may be waiting for.
+    /// Sends the word that the load may be waiting for.
     pub fn send(&mut self, word: &str) -> Result<()> {
         writeln!(self.stdin, "{word}").context("sending to a load")
     }
@@ -40,7 +40,7 @@ pub struct LoadCommand {
 }
 
 impl LoadCommand {
-    /// The load `name` of `whyslow-lab load`; its process is called `lab-NAME`.
+    /// Creates the load `name` of `whyslow-lab load`; its process is called `lab-NAME`.
     pub fn new(name: &str) -> Self {
         let mut command = Command::new("/proc/self/exe");
         command.arg0(format!("lab-{name}")).args(["load", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -48,12 +48,12 @@ impl LoadCommand {
         Self { name: name.into(), command }
     }
 
-    /// The same in a process id namespace of its own, as its first process (unshare(1)).
+    /// Creates the load in its own PID namespace, as the first process (unshare(1)).
     pub fn in_own_pids(name: &str) -> Result<Self> {
         Self::behind("unshare", &["--pid", "--fork", "--kill-child"], name)
     }
 
-    /// The same in a scope of systemd below a slice, with these properties (systemd-run(1)).
+    /// Creates the load in a systemd scope below a slice, with these properties (systemd-run(1)).
     pub fn in_scope(name: &str, scope: &str, slice: &str, properties: &[&str]) -> Result<Self> {
         let (unit, slice) = (format!("--unit={scope}"), format!("--slice={slice}"));
         let properties = properties.iter().flat_map(|property| ["-p", property]);
@@ -61,7 +61,7 @@ impl LoadCommand {
         Self::behind("systemd-run", &options, name)
     }
 
-    /// The same, started by another program.
+    /// Creates the load so that another program starts it.
     fn behind(program: &str, options: &[&str], name: &str) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(options).arg("--").arg(std::env::current_exe()?).args(["load", name]);
@@ -82,34 +82,34 @@ impl LoadCommand {
         self
     }
 
-    /// Starts it in a control group, so that even its first page is charged there.
+    /// Starts the load in a control group, so that even its first page is charged there.
     pub fn in_cgroup(mut self, group: &Cgroup) -> Result<Self> {
         group.add_on_spawn(&mut self.command)?;
         Ok(self)
     }
 
-    /// Starts it in a network namespace.
+    /// Starts the load in a network namespace.
     pub fn in_netns(mut self, ns: &NetNs) -> Result<Self> {
         join_namespace(&mut self.command, File::open(ns.path())?, CloneFlags::CLONE_NEWNET);
         Ok(self)
     }
 
-    /// Starts it in a new IPC namespace, which has its own limits.
+    /// Starts the load in a new IPC namespace, which has its own limits.
     pub fn in_own_ipc(mut self) -> Self {
         // SAFETY: unshare(2) is one system call, async-signal-safe.
         unsafe { self.command.pre_exec(|| unshare(CloneFlags::CLONE_NEWIPC).map_err(io::Error::from)) };
         self
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the load and waits until it is ready.
     ///
     /// # Errors
-    /// If it does not start, ends, or is not ready within a minute.
+    /// Fails if the load does not start, ends, or is not ready within a minute.
     pub fn start(mut self, bed: &mut Testbed) -> Result<LoadProcess> {
         let mut child = ChildGuard(self.command.spawn().context(format!("starting the load {}", self.name))?);
         let (stdin, stdout) = (child.0.stdin.take(), child.0.stdout.take());
         let pid = child.0.id();
-        // Kept before waiting: an interrupted wait must end it too.
+        // Kept before waiting: an interrupted wait must end the load, too.
         bed.keep_load(&self.name, child);
         let (Some(stdin), Some(mut stdout)) = (stdin, stdout) else { return Err(Error::failed("a load has no pipes")) };
         let ready_note = read_ready_line(&mut stdout).context(format!("load {}", self.name))?;

@@ -1,4 +1,4 @@
-//! Injects faults on this machine's real kernel, and judges what whyslow finds. See README.md.
+//! Injects faults on this machine's real kernel, and judges whyslow's findings. See README.md.
 
 mod bench;
 mod blind;
@@ -209,7 +209,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether no trial went wrong.
+/// Runs the selected trials. Returns whether none went wrong.
 fn run(args: &Args) -> Result<bool> {
     let in_vm = !args.vm.is_empty();
     let selection =
@@ -280,7 +280,7 @@ fn hold(name: &str, seed: u64, suite: Option<&str>, images: &Path, program: Opti
     }
 }
 
-/// Whether everything was as it must be.
+/// Runs the power-cut checks. Returns whether all of them hold.
 fn power(suite: &str, images: &Path, cuts: u32, seed: u64, program: Option<&Path>, json: bool) -> Result<bool> {
     interrupt::install_handlers()?;
     let images = Images::open(images, whyslow(program)?)?;

@@ -1,10 +1,10 @@
-//! The confusion matrix of one or more runs: what was there, and what was found first.
+//! Confusion matrix of one or more runs: the actual cause against the finding that came first.
 
 use crate::trial::{Kind, Mark, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// How often each kind of trial was judged rightly, and the confusion matrix.
+/// Returns how often each kind of trial was judged correctly, and the confusion matrix.
 pub fn tables(outcomes: &[Outcome]) -> String {
     let judged: Vec<&Outcome> = outcomes.iter().filter(|o| o.mark != Mark::Skipped && o.kind.is_diagnosed()).collect();
     format!("{}\n{}", summary(&judged), matrix(&judged))
@@ -36,7 +36,7 @@ fn summary(judged: &[&Outcome]) -> String {
     text
 }
 
-/// A row for each cause, or pair of causes: how often it was there, named first, and taken for something else.
+/// Returns a row for each cause or pair of causes: how often it was present, named first, and mistaken for another.
 fn matrix(judged: &[&Outcome]) -> String {
     let mut rows: BTreeMap<(usize, String), Vec<&Outcome>> = BTreeMap::new();
     for outcome in judged.iter().filter(|o| o.without.is_none()) {

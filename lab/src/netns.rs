@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct NetNs(String);
 
 impl NetNs {
-    /// Creates the namespace `wslab-NAME` with its loopback up.
+    /// Creates the namespace `wslab-NAME` and brings up its loopback interface.
     pub fn new(bed: &mut Testbed, name: &str) -> Result<Self> {
         let ns = Self(format!("{PREFIX}{name}"));
         command::run("ip", &["netns", "add", &ns.0])?;
@@ -23,24 +23,25 @@ impl NetNs {
         &self.0
     }
 
-    /// Its file under /run/netns.
+    /// Returns the path under /run/netns.
     pub fn path(&self) -> PathBuf {
         PathBuf::from("/run/netns").join(&self.0)
     }
 
-    /// Runs ip(8) in it.
+    /// Runs ip(8) in the namespace.
     pub fn ip(&self, args: &[&str]) -> Result<()> {
         command::run("ip", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
-    /// Limits what an interface sends with a token bucket (tc-tbf(8)), in which a packet waits for `latency` at most.
+    /// Limits the sending rate of an interface with a token bucket (tc-tbf(8)), in which a packet waits at most
+    /// `latency`.
     pub fn shape(&self, interface: &str, megabits: u64, burst: &str, latency: &str) -> Result<()> {
         let rate = format!("{megabits}mbit");
         self.tc(&["qdisc", "add", "dev", interface, "root", "tbf", "rate", &rate, "burst", burst, "latency", latency])
     }
 
-    /// Limits to `megabits` what an interface sends in the default class of a hierarchical token bucket (tc-htb(8)). The bucket
-    /// and its other class can send more.
+    /// Limits the sending rate of an interface to `megabits` in the default class of a hierarchical token bucket
+    /// (tc-htb(8)). The bucket and its other class can send more.
     pub fn shape_class(&self, interface: &str, megabits: u64) -> Result<()> {
         let (rate, all) = (format!("{megabits}mbit"), format!("{}mbit", 10 * megabits));
         self.tc(&["qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "20"])?;
@@ -56,12 +57,12 @@ impl NetNs {
         command::run("tc", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
-    /// Runs a program in it, with a /sys that shows its interfaces (ip-netns(8)).
+    /// Runs a program in the namespace, with a /sys that shows its interfaces (ip-netns(8)).
     pub fn exec(&self, program: &str, args: &[&str]) -> Result<()> {
         command::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
     }
 
-    /// Sets a sysctl of its own.
+    /// Sets a sysctl of the namespace.
     pub fn set(&self, name: &str, value: impl std::fmt::Display) -> Result<()> {
         let file = format!("/proc/sys/{}", name.replace('.', "/"));
         self.exec("sh", &["-c", &format!("echo '{value}' >{file}")])

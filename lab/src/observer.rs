@@ -14,44 +14,45 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use whyslow_model::diagnosis::Diagnosis;
 
-/// How long whyslow may take beyond its observation time; what bench-explain runs in its place records for twenty seconds of it.
+/// Time allowed for whyslow beyond its observation time; bench-explain, which can run in its place, records for twenty
+/// seconds of it.
 const GRACE: Duration = Duration::from_secs(60);
-/// What the commands that do not diagnose take.
+/// Time for the commands that do not diagnose.
 const COMMANDS: Duration = Duration::from_secs(90);
 
 #[derive(Clone)]
 pub struct Observer {
     pub whyslow: PathBuf,
-    /// How long it observes.
+    /// Observation time in seconds.
     pub seconds: u64,
     pub bpf: bool,
-    /// What it must do without: it may be unsure then.
+    /// Feature hidden from it; it may then be unsure.
     pub without: Option<Blind>,
-    /// Whether it must also diagnose what other tools print.
+    /// Whether it must also diagnose the output of other tools.
     pub captures: bool,
     /// Whether harmless programs run in the background.
     pub noise: bool,
-    /// Whether what it recommends is tried.
+    /// Whether its recommendations are tried.
     pub gains: bool,
     /// Whether it must also explain a recording.
     pub recordings: bool,
-    /// Whether the commands that do not diagnose are run, too.
+    /// Whether to run the commands that do not diagnose, too.
     pub commands: bool,
-    /// Whether its answers are kept in the outcome.
+    /// Whether to keep its answers in the outcome.
     pub answers: bool,
 }
 
 impl Observer {
-    /// The argument for `commands`.
+    /// Argument for `commands`.
     pub const COMMANDS: &str = "--commands";
 
-    /// For how long a trial is observed.
+    /// Returns the total observation time of a trial.
     pub fn observes(&self) -> Duration {
         let seconds = self.seconds * (1 + u64::from(self.recordings) + u64::from(self.captures));
         Duration::from_secs(seconds) + if self.commands { COMMANDS } else { Duration::ZERO }
     }
 
-    /// The arguments with which another lab observes in the same way.
+    /// Returns the arguments that make another lab observe in the same way.
     pub fn to_args(&self) -> Vec<String> {
         let flags = [
             ("--no-bpf", !self.bpf),
@@ -66,10 +67,10 @@ impl Observer {
         ["--for".to_owned(), self.seconds.to_string()].into_iter().chain(set).collect()
     }
 
-    /// Its diagnosis of the running trial.
+    /// Returns its diagnosis of the running trial.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run), or if its output is not a diagnosis.
+    /// Fails as [`run`](Self::run) does, and if the output is not a diagnosis.
     pub fn look(&self, bed: &Testbed) -> Result<Diagnosis> {
         let time = format!("{}s", self.seconds);
         let timeout = Duration::from_secs(self.seconds) + GRACE;
@@ -82,11 +83,11 @@ impl Observer {
     /// Runs whyslow, optionally in a control group, and returns its output.
     ///
     /// # Errors
-    /// If it fails, exceeds the timeout, or the lab is interrupted.
+    /// Fails if whyslow fails or exceeds the timeout, or if the lab is interrupted.
     pub fn run(&self, bed: &Testbed, args: &[&str], group: Option<&Cgroup>, timeout: Duration) -> Result<Vec<u8>> {
         let (out, err) = (bed.path("answer.json"), bed.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
-        // What a trial changes and remembers is none of this machine's own.
+        // A trial's changes and state must not mix with this machine's own.
         command.args(args).env("WHYSLOW_STATE", bed.path("state"));
         command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
         kill_with_parent(&mut command);

@@ -1,14 +1,14 @@
-//! Outcomes of runs, as they were printed with --json, and the tables of them in a document.
+//! Outcomes of runs, as printed with --json, and their tables in a document.
 
 use crate::error::{Context, Error, Result};
 use crate::trial::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Writes what `tables` makes of these runs into a document, between the lines that have its `mark`.
+/// Writes the result of `tables` for these runs into a document, between the lines with its `mark`.
 ///
 /// # Errors
-/// If a run cannot be read, or the document has no place for the tables.
+/// Fails if a run cannot be read or the document has no place for the tables.
 pub fn write(runs: &[PathBuf], document: &Path, mark: &str, tables: fn(&[Outcome]) -> String) -> Result<()> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for run in runs {

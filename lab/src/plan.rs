@@ -1,4 +1,4 @@
-//! Which trials are run, how often, and what whyslow must do without.
+//! Plan of a run: which trials, how often, and with which features hidden from whyslow.
 
 use crate::bench::{self, BenchTrial};
 use crate::blind::Blind;
@@ -13,19 +13,19 @@ use std::time::Duration;
 pub struct Plan {
     pub trials: Vec<&'static Trial>,
     pub bench_trials: Vec<&'static BenchTrial>,
-    /// The first seed; the following rounds have the following ones.
+    /// First seed; later rounds use the following ones.
     pub seed: u64,
-    /// How many seeds all trials are run with.
+    /// Number of seeds for which all trials are run.
     pub seeds: u64,
-    /// If there are any, every trial is run without each of them, and no benchmark is.
+    /// Features to hide: if there are any, every trial is run without each of them, and no benchmark is run.
     pub blind: Vec<Blind>,
-    /// The trials are repeated with new seeds until whyslow has observed for so long.
+    /// Total observation time: the trials are repeated with new seeds until it is reached.
     pub total: Option<Duration>,
 }
 
-/// Which trials are wanted.
+/// Selection of trials.
 pub struct Selection<'a> {
-    /// Their names; all if it is empty.
+    /// Names of trials; empty for all.
     pub only: &'a [String],
     /// Only the quick subset.
     pub quick: bool,
@@ -33,15 +33,15 @@ pub struct Selection<'a> {
     pub controls: bool,
     /// Only faults.
     pub faults: bool,
-    /// They run in virtual machines, which some of them need.
+    /// Whether they run in virtual machines, which some of them need.
     pub in_vm: bool,
 }
 
 impl Selection<'_> {
-    /// The trials, and the benchmarks.
+    /// Returns the selected trials and benchmarks.
     ///
     /// # Errors
-    /// If no trial has one of the names.
+    /// Fails if a name matches no trial.
     pub fn trials(&self) -> Result<(Vec<&'static Trial>, Vec<&'static BenchTrial>)> {
         let exists = |name: &str| trials::all().any(|t| t.name == name) || bench::TRIALS.iter().any(|t| t.name == name);
         if let Some(unknown) = self.only.iter().find(|name| !exists(name)) {
@@ -59,10 +59,10 @@ impl Selection<'_> {
 }
 
 impl Plan {
-    /// Runs everything; `report` is called with each outcome.
+    /// Runs everything; calls `report` with each outcome.
     ///
     /// # Errors
-    /// Only [`Error::Interrupted`].
+    /// Returns only [`Error::Interrupted`].
     pub fn run(&self, observer: &Observer, mut report: impl FnMut(&Outcome)) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         let mut observed = Duration::ZERO;
@@ -79,7 +79,7 @@ impl Plan {
                     return Ok(outcomes);
                 }
             }
-            // A round in which everything was skipped would be followed by others like it.
+            // After a round in which everything was skipped, the next ones would be the same.
             let is_last = self.total.map_or(round + 1 >= self.seeds, |_| observed == before);
             if is_last {
                 break;
@@ -95,10 +95,10 @@ impl Plan {
         Ok(outcomes)
     }
 
-    /// Runs the trials on the kernels of these Debian suites, each trial in a virtual machine of its own.
+    /// Runs the trials on the kernels of these Debian suites, each trial in a separate virtual machine.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], and if there are no images of a suite.
+    /// Returns [`Error::Interrupted`], and fails if there are no images of a suite.
     pub fn run_in_vms(
         &self,
         images: &Images,
@@ -120,7 +120,7 @@ impl Plan {
         Ok(outcomes)
     }
 
-    /// All trials of one seed, each with the observer that looks at it.
+    /// Returns all trials of one seed, each with its observer.
     fn round<'a>(&'a self, observer: &Observer) -> Vec<(&'a Trial, Observer)> {
         let observers: Vec<Observer> = if self.blind.is_empty() {
             vec![observer.clone()]

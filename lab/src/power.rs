@@ -1,7 +1,7 @@
 //! Reboots a machine, and cuts its power, while whyslow records and changes settings.
 //!
-//! What must hold: what was persisted is in effect after a boot, and nothing else is; no change is half made, in a file or in the
-//! journal; the recorder goes on by itself, and lost at most what it had not flushed when the power went.
+//! What must hold: persisted settings are in effect after a boot, and no others; no change is half made, in a file or
+//! in the journal; the recorder continues by itself, and lost at most what it had not flushed at the power cut.
 
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -12,27 +12,27 @@ use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How much of a recording may be missing that was flushed last before the power went, seconds: a sample a second, and one
-/// that is being written while the next is taken. The CPUs are emulated.
+/// Maximum gap at the end of a recording after a power cut, in seconds: a sample per second, and one that is being
+/// written while the next is taken. The CPUs are emulated.
 const UNFLUSHED_S: f64 = 4.0;
-/// When the recorder has recorded something at the latest, once it runs: emulated CPUs take their time to start it.
+/// Time for the recorder to record something once it runs: emulated CPUs take long to start it.
 const RECORDS_AFTER: Duration = Duration::from_secs(60);
-/// The power goes at a random moment after the loads were started.
+/// Range of the time, in seconds, between the start of the loads and the power cut.
 const RUNS_FOR: std::ops::Range<f64> = 2.0..20.0;
 
-/// Changes one setting over and over: `N` is in the setting's value, and every change is persisted.
+/// Script that changes settings over and over: `$n` is in their values, and every change is persisted.
 const CHANGES: &str = "systemd-run --quiet --unit lab-changes sh -c '\
      n=20; while :; do n=$((n % 60 + 21)); \
      whyslow tune set vm.swappiness=$n vm.dirty_ratio=$n --why lab && whyslow tune persist; \
      [ $((n % 2)) = 0 ] || whyslow tune undo; done'";
 
-/// What was looked at after a boot.
+/// A check after a boot.
 #[derive(Serialize)]
 pub struct Check {
-    /// After what: `reboot`, or the number of the power cut.
+    /// Event before the check: `reboot`, or the number of the power cut.
     after: String,
     what: &'static str,
-    /// Why it does not hold.
+    /// Reason why it does not hold.
     wrong: Option<String>,
 }
 
@@ -47,23 +47,23 @@ impl fmt::Display for Check {
 }
 
 impl Check {
-    /// Whether it holds.
+    /// Returns whether the check holds.
     pub fn is_right(&self) -> bool {
         self.wrong.is_none()
     }
 }
 
-/// A machine, and where the checks after a boot are reported.
+/// A machine, with the callback for reporting the checks after a boot.
 struct Looked<'r> {
     machine: Durable<'r>,
     after: String,
     report: &'r mut dyn FnMut(Check),
 }
 
-/// Reboots a machine with the kernel of a Debian suite once, and cuts its power so many times.
+/// Reboots a machine with the kernel of a Debian suite once, and cuts its power `cuts` times.
 ///
 /// # Errors
-/// The machine does not boot, or does not answer.
+/// Fails if the machine does not boot or does not answer.
 pub fn run(images: &Images, suite: &str, cuts: u32, seed: u64, report: &mut dyn FnMut(Check)) -> Result<()> {
     let guest = images.guest(suite, Vec::new())?;
     let mut machine = Durable::start(&guest)?;
@@ -84,7 +84,7 @@ impl Looked<'_> {
         (self.report)(Check { after: self.after.clone(), what, wrong });
     }
 
-    /// A script must print this.
+    /// Checks that a script prints the expected text.
     fn expect(&mut self, what: &'static str, script: &str, expected: &str) -> Result<()> {
         let ran = self.machine.script(script)?;
         let is_right = ran.status == 0 && ran.output.trim() == expected;
@@ -128,7 +128,7 @@ impl Looked<'_> {
         let mut looked = Looked { machine: machine.lose_power()?, after: format!("power cut {cut}"), report };
         looked.services()?;
         looked.recording(last, UNFLUSHED_S)?;
-        // The file is whole, and what it says is in effect.
+        // The file is complete, and its settings are in effect.
         let persisted = "sed -n 's/^vm[.]\\([a-z_]*\\) *= */\\1 /p' /etc/sysctl.d/99-whyslow.conf 2>/dev/null | \
              while read -r name value; do [ $(cat /proc/sys/vm/$name) = $value ] || echo $name is not $value; done";
         looked.expect("what is persisted is in effect", persisted, "")?;
@@ -139,7 +139,7 @@ impl Looked<'_> {
         Ok(looked)
     }
 
-    /// The services have done what they should.
+    /// Checks that the services ran as they should.
     fn services(&mut self) -> Result<()> {
         let script = "udevadm settle
             systemctl show --property Result --value whyslow-recover
@@ -147,9 +147,9 @@ impl Looked<'_> {
         self.expect("recovery ended well, and the recorder runs", script, "success\nactive")
     }
 
-    /// The recording has what was recorded until then, and goes on.
+    /// Checks that the recording has everything recorded until then, and continues.
     fn recording(&mut self, last: f64, missing_s: f64) -> Result<()> {
-        // Of each sample its time, seconds since 1970.
+        // Prints the time of each sample in seconds since 1970.
         let script = "whyslow export meminfo --raw --json --since 10m --dir /var/lib/whyslow | \
              sed -n 's/.*\"at\":\"\\([^\"]*\\)\".*/\\1/p' | while read -r at; do date -d \"$at\" +%s.%N; done";
         let end = Instant::now() + RECORDS_AFTER;
@@ -176,14 +176,15 @@ impl Looked<'_> {
         Ok(())
     }
 
-    /// The journal can be read, and what it has of settings is true: they hold, or are gone since the reboot.
+    /// Checks that the journal can be read and that its settings are true: they are in effect, or were reset by the
+    /// reboot.
     fn journal(&mut self) -> Result<()> {
         let script =
             "whyslow tune verify 2>&1 | grep -v 'reset by a reboot' | grep -E ', changed|, now|whyslow:'; true";
         self.expect("settings are as the journal says", script, "")
     }
 
-    /// Everything can be undone.
+    /// Checks that everything can be undone.
     fn undone(&mut self) -> Result<()> {
         let script = "whyslow tune undo --all >/run/undo 2>&1 || cat /run/undo
             cat /proc/sys/vm/swappiness; ls /etc/sysctl.d/99-whyslow.conf /etc/udev/rules.d/99-whyslow.rules 2>/dev/null; true";
@@ -191,7 +192,7 @@ impl Looked<'_> {
     }
 }
 
-/// The machine's time, seconds since 1970.
+/// Returns the machine's time in seconds since 1970.
 fn now(machine: &mut Durable<'_>) -> Result<f64> {
     let text = output(machine, "date +%s.%N")?;
     text.trim().parse().map_err(|_| Error::failed(format!("date printed {text:?}")))

@@ -1,4 +1,4 @@
-//! Keeps a fault up for a person to find.
+//! Keeps a fault running for a person to find.
 
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -9,10 +9,10 @@ use crate::trial::Trial;
 use crate::vm::{Images, is_guest};
 use std::time::Duration;
 
-/// Injects the fault of a trial, keeps it until Ctrl-C, and says only then what it was.
+/// Injects the fault of a trial, keeps it until Ctrl-C, and only then reveals what it was.
 ///
 /// # Errors
-/// There is no such trial, it cannot be set up here, or what it runs ended.
+/// Fails if there is no such trial, if it cannot be set up here, or if one of its programs ended.
 pub fn hold(name: &str, seed: u64) -> Result<()> {
     let trial = find(name)?;
     if trial.vm.is_some() && !is_guest() {
@@ -45,10 +45,11 @@ pub fn hold(name: &str, seed: u64) -> Result<()> {
     held
 }
 
-/// The same in a virtual machine with the kernel of a Debian suite, which has a shell on this terminal. No privileges are needed.
+/// Injects the fault in a virtual machine with the kernel of a Debian suite, and opens a shell there on this terminal.
+/// Needs no privileges.
 ///
 /// # Errors
-/// There is no such trial, or the machine does not start.
+/// Fails if there is no such trial or the machine does not start.
 pub fn hold_in_vm(name: &str, seed: u64, images: &Images, suite: &str) -> Result<()> {
     let trial = find(name)?;
     images.guest(suite, Vec::new())?.hold(trial, seed)

@@ -1,4 +1,5 @@
-//! Real programs as loads: servers and tools of the system, run in a directory of the trial, as a rule by an unprivileged user.
+//! Real programs as loads: servers and tools of the system, run in a directory of the trial, usually by an unprivileged
+//! user.
 
 use crate::cgroup::Cgroup;
 use crate::command::{ChildGuard, NOBODY, join_namespace, kill_with_parent, run_as_nobody};
@@ -17,13 +18,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where programs are; those of PostgreSQL are in a directory of their version.
+/// Directories of programs; those of PostgreSQL are in a directory of their version.
 pub const DIRECTORIES: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 const POSTGRESQL: &str = "/usr/lib/postgresql";
 
-/// How long a program may take to set something up, or a server to answer.
+/// Time limit for a program to set something up, or for a server to answer.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long processes may take to be gone after SIGKILL.
+/// Time limit for processes to be gone after SIGKILL.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A program to be run.
@@ -35,10 +36,11 @@ pub struct ProgramCommand {
 }
 
 impl ProgramCommand {
-    /// `name`, which Debian has in `package`. It works in `home`, a directory of [`home`].
+    /// Creates a command for the program `name` of the Debian package `package`. It works in `home`, a directory of
+    /// [`home`].
     ///
     /// # Errors
-    /// [`Error::Missing`] if it is not installed.
+    /// Returns [`Error::Missing`] if it is not installed.
     pub fn new(home: &Path, name: &str, package: &str) -> Result<Self> {
         let missing = || Error::Missing(format!("the program {name} (package {package})"));
         let path = find(name).ok_or_else(missing)?;
@@ -58,27 +60,27 @@ impl ProgramCommand {
         self
     }
 
-    /// Runs it as root.
+    /// Runs the program as root.
     pub fn with_privileges(self) -> Self {
         Self { is_root: true, ..self }
     }
 
-    /// Starts it in a control group.
+    /// Starts the program in a control group.
     pub fn in_cgroup(mut self, group: &Cgroup) -> Result<Self> {
         group.add_on_spawn(&mut self.command)?;
         Ok(self)
     }
 
-    /// Starts it in a network namespace.
+    /// Starts the program in a network namespace.
     pub fn in_netns(mut self, ns: &NetNs) -> Result<Self> {
         join_namespace(&mut self.command, File::open(ns.path())?, CloneFlags::CLONE_NEWNET);
         Ok(self)
     }
 
-    /// Runs it to its end.
+    /// Runs the program to completion.
     ///
     /// # Errors
-    /// If it fails or takes too long: the last line that it printed.
+    /// Fails if the program fails or takes too long, with the last line that it printed.
     pub fn run(mut self) -> Result<()> {
         let mut child = self.spawn()?;
         match interrupt::wait_for(READY_TIMEOUT, || Ok(child.0.try_wait()?))? {
@@ -88,7 +90,7 @@ impl ProgramCommand {
         }
     }
 
-    /// Starts it as a load until the end of the trial; its PID.
+    /// Starts the program as a load until the end of the trial, and returns its PID.
     pub fn start(mut self, bed: &mut Testbed) -> Result<u32> {
         let child = self.spawn()?;
         let pid = child.0.id();
@@ -103,7 +105,7 @@ impl ProgramCommand {
         Ok(ChildGuard(self.command.spawn().context(&self.name)?))
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the program and waits until it is ready.
     pub fn start_until(self, bed: &mut Testbed, is_ready: impl Fn() -> bool) -> Result<u32> {
         let log = self.log.clone();
         let pid = self.start(bed)?;
@@ -111,7 +113,7 @@ impl ProgramCommand {
         Ok(pid)
     }
 
-    /// Starts it and waits until it has printed a word.
+    /// Starts the program and waits until it has printed a word.
     pub fn start_and_await(self, bed: &mut Testbed, word: &str) -> Result<u32> {
         let log = self.log.clone();
         self.start_until(bed, || fs::read_to_string(&log).unwrap_or_default().contains(word))
@@ -123,7 +125,8 @@ impl ProgramCommand {
     }
 }
 
-/// A directory in which programs work. What works there at the end of the trial is killed: not all programs end with their parent.
+/// Creates a working directory for programs. Processes that work there at the end of the trial are killed, because not
+/// all programs end with their parent.
 pub fn home(bed: &mut Testbed) -> Result<PathBuf> {
     let dir = bed.path("home");
     fs::create_dir_all(&dir).context(dir.display())?;
@@ -131,7 +134,7 @@ pub fn home(bed: &mut Testbed) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Makes a directory, such as a mounted file system, one in which programs work.
+/// Makes a directory, such as a mounted file system, a working directory for programs.
 pub fn give(bed: &mut Testbed, dir: &Path) -> Result<()> {
     chown(dir, Some(Uid::from_raw(NOBODY)), Some(Gid::from_raw(NOBODY))).context(dir.display())?;
     let given = dir.to_owned();
@@ -147,7 +150,7 @@ pub fn kill_all_in(dir: &Path) {
         if pids.is_empty() {
             return;
         }
-        // A process may be gone by now.
+        // A process may already be gone.
         for pid in pids {
             let _ = kill(pid, Signal::SIGKILL);
         }

@@ -1,4 +1,5 @@
-//! Records a fault and lets whyslow explain the recording: it must name the same first cause, or say what it could not see.
+//! Records a fault and lets whyslow explain the recording: it must name the same first cause, or report what it could
+//! not see.
 
 use crate::error::{Context, Error, Result};
 use crate::expect::Expect;
@@ -11,15 +12,15 @@ use std::time::Duration;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, TimeSpan, Verdict};
 use whyslow_model::explanation::Explanation;
 
-/// How long `whyslow record` may take beyond its time, and `whyslow explain`.
+/// Time allowed for `whyslow record` beyond its duration, and for `whyslow explain`.
 const GRACE: Duration = Duration::from_secs(60);
-/// The rounding of shares.
+/// Rounding tolerance of shares.
 const ROUNDING: f64 = 0.01;
-/// The impact from which what half a recording shows cannot be lost in all of it by averaging.
+/// Minimum impact at which a cause in half of a recording cannot be averaged away in all of it.
 const NOTICEABLE: f64 = 0.3;
 
-/// What whyslow explains of a recording of the running trial, and what is wrong with it. `live` is the observation just before: if it
-/// found nothing noticeable, the recording need not have an episode.
+/// Returns whyslow's explanation of a recording of the running trial, and the mistakes in it. `live` is the observation
+/// just before: if it found nothing noticeable, the recording need not have an episode.
 pub fn judged(
     observer: &Observer,
     bed: &Testbed,
@@ -48,14 +49,14 @@ pub fn judged(
     Ok((answer, wrong))
 }
 
-/// The time half way through the recording.
+/// Returns the time halfway through the recording.
 fn middle(explanation: &Explanation) -> Result<String> {
     let time = |text: &str| text.parse::<Timestamp>().map_err(|e| Error::failed(format!("{text}: {e}")));
     let (start, end) = (time(&explanation.start)?, time(&explanation.end)?);
     Ok((start + start.duration_until(end) / 2).to_string())
 }
 
-/// Shares that are impossible, whatever was recorded.
+/// Returns shares that are impossible for any recording.
 fn shares_beyond_the_whole(explanation: &Explanation) -> Vec<String> {
     let is_impossible = |share: f64| !(0.0..=1.0 + ROUNDING).contains(&share);
     let mut found = Vec::new();
@@ -77,7 +78,8 @@ fn shares_beyond_the_whole(explanation: &Explanation) -> Vec<String> {
     found
 }
 
-/// Causes that are certain in the last half, and that the whole recording does not show: more samples take nothing away.
+/// Returns causes that are certain in the last half but missing in the whole recording, although more samples take
+/// nothing away.
 fn lost_in_the_whole(half: &Explanation, whole: &Explanation) -> Vec<String> {
     let certain = half.episodes.iter().filter_map(|episode| episode.finding()).filter(|finding| {
         finding.confidence == Confidence::High && finding.explained_by.is_none() && finding.impact >= NOTICEABLE
@@ -89,7 +91,7 @@ fn lost_in_the_whole(half: &Explanation, whole: &Explanation) -> Vec<String> {
     certain.filter(|f| !is_known(f)).map(|f| format!("{} in the last half, and not in the whole", f.key())).collect()
 }
 
-/// The causes of all episodes, as a diagnosis: the one that cost most is the first.
+/// Converts the causes of all episodes to a diagnosis, with the one that cost most first.
 fn answer(explanation: &Explanation) -> Diagnosis {
     let cause = |key: &str, diagnosis: &Diagnosis| diagnosis.findings.iter().find(|f| f.key() == key).cloned();
     let mut findings: Vec<Finding> =

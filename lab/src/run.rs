@@ -20,13 +20,13 @@ use whyslow_model::diagnosis::{Diagnosis, Finding};
 /// Time between setup and observation: the setup itself must not be in the window.
 const SETTLE: Duration = Duration::from_millis(1500);
 
-/// How often a trial is set up at most if its load ends before whyslow has observed it.
+/// Maximum number of setups of a trial if its load ends before whyslow has observed it.
 const ATTEMPTS: usize = 3;
 
 /// Sets the trial up, observes, judges and tears down.
 ///
 /// # Errors
-/// Only [`Error::Interrupted`]: all others are outcomes.
+/// Returns only [`Error::Interrupted`]: all other errors become outcomes.
 pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
     Outcome::of(trial.name, seed, |outcome| {
         (outcome.kind, outcome.without) = (trials::kind(trial), observer.without);
@@ -44,7 +44,7 @@ pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
     })
 }
 
-/// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge: says which.
+/// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge, and its name is returned.
 fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
     let _noise = if observer.noise { Some(noise::start(trial.name, seed)?) } else { None };
     let mut bed = Testbed::new(trial.name, seed)?;
@@ -126,7 +126,7 @@ pub fn heading() -> String {
     line("trial", "expected", "found first", "", 0.0).trim_end_matches(['0', '.', ' ']).to_string()
 }
 
-/// One trial's row, and below it what was wrong.
+/// Returns one trial's row, followed by what was wrong.
 pub fn row(outcome: &Outcome) -> String {
     let mark = match outcome.mark {
         Mark::Right => "right",
@@ -155,7 +155,7 @@ pub fn summary(outcomes: &[Outcome]) -> String {
 }
 
 fn line(name: &str, expected: &str, found: &str, mark: &str, seconds: f64) -> String {
-    // Names in a finding are hostile text.
+    // Names in a finding are untrusted text.
     let found = found.escape_debug();
     format!("{name:<20} {expected:<46} {:<60} {mark:<7} {seconds:>5.1}", found.to_string())
 }

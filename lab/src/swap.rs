@@ -28,11 +28,11 @@ pub fn off(node: &str) {
 /// Swaps to a new zram device of `bytes` bytes until the end of the trial.
 ///
 /// # Errors
-/// [`Error::Missing`] without zram.
+/// Returns [`Error::Missing`] without zram.
 pub fn on_zram(bed: &mut Testbed, bytes: u64) -> Result<()> {
     let number = fs::read_to_string(format!("{CONTROL}/hot_add")).map_err(|_| Error::Missing("zram".into()))?;
     let number = number.trim().to_string();
-    // Recorded first, because the device's name does not show that it is the lab's.
+    // Recorded first, because the device's name does not show that it belongs to the lab.
     fs::write(record(&number), "").context("recording the zram device")?;
     let added = number.clone();
     bed.defer(move || remove(&added));

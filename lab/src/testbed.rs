@@ -1,4 +1,4 @@
-//! Everything that one trial sets up. It is torn down in reverse order, also on an error or a signal.
+//! Everything that one trial sets up. It is torn down in reverse order, also after an error or a signal.
 
 use crate::command::ChildGuard;
 use crate::error::{Context, Result};
@@ -12,36 +12,36 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Every name that the lab gives begins with this, so that leftovers are recognised.
+/// Prefix of every name that the lab assigns, so that leftovers are recognised.
 pub const PREFIX: &str = "wslab-";
 
-/// Where the lab keeps mount points and results.
+/// Directory of the lab's mount points and results.
 pub const WORK: &str = "/run/wslab-work";
 
-/// The entries of a directory that bear the lab's prefix.
+/// Returns the entries of a directory that have the lab's prefix.
 pub fn entries(dir: impl AsRef<Path>) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.starts_with(PREFIX)).collect()
 }
 
 pub struct Testbed {
-    /// The process whose IPC namespace whyslow must run in, if not the lab's own.
+    /// Process whose IPC namespace whyslow must run in, if not the lab's own.
     pub ipc_namespace_of: Option<u32>,
-    /// The file of the network namespace whyslow must run in, if not the lab's own.
+    /// File of the network namespace that whyslow must run in, if not the lab's own.
     pub netns: Option<PathBuf>,
     rng: SmallRng,
     guards: Vec<Box<dyn Any>>,
     /// Name and process of each running load.
     loads: Vec<(String, Pid)>,
-    /// The trial's directory.
+    /// Directory of the trial.
     dir: PathBuf,
-    /// Where the part that is being set up keeps its files: the trial's directory, or one below it.
+    /// Directory for the files of the part that is being set up: the trial's directory or one below it.
     folder: PathBuf,
 }
 
 impl Testbed {
-    /// An empty testbed with a directory of its own. All random parameters follow from the run's seed and the trial's
-    /// name, not from the trials that ran before.
+    /// Creates an empty testbed with its own directory. All random parameters derive from the run's seed and the
+    /// trial's name, not from the trials that ran before.
     pub fn new(name: &str, seed: u64) -> Result<Self> {
         let dir = Path::new(WORK).join(name);
         fs::create_dir_all(&dir).context(dir.display())?;
@@ -65,37 +65,37 @@ impl Testbed {
         }
     }
 
-    /// A random number from a range such as `2..=8`.
+    /// Returns a random number from a range such as `2..=8`.
     pub fn range<T: SampleUniform>(&mut self, range: impl SampleRange<T>) -> T {
         self.rng.random_range(range)
     }
 
-    /// One of several values.
+    /// Returns one of several values at random.
     pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.range(0..choices.len())]
     }
 
-    /// Either answer.
+    /// Returns true or false at random.
     pub fn coin(&mut self) -> bool {
         self.rng.random()
     }
 
-    /// A port that is probably free: above most registered ports, below the ephemeral ones.
+    /// Returns a port that is probably free: above most registered ports, below the ephemeral ones.
     pub fn port(&mut self) -> u16 {
         self.range(20_000..=32_000)
     }
 
-    /// A path in the trial's directory, or in that of the part that is being set up.
+    /// Returns a path in the trial's directory, or in that of the part that is being set up.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// A path in the trial's directory, where the next run looks for records of what a killed one has changed.
+    /// Returns a path in the trial's directory, where the next run looks for records of what a killed one has changed.
     pub fn record_path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Sets up a part of the trial with a directory of its own.
+    /// Sets up a part of the trial with its own directory.
     pub fn part<T>(&mut self, name: &str, setup: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let folder = self.dir.join(name);
         fs::create_dir_all(&folder).context(folder.display())?;
@@ -116,7 +116,7 @@ impl Testbed {
         self.keep(load);
     }
 
-    /// How a load ended that should still be running, if one has.
+    /// Describes how a load ended that should still be running, if there is one.
     pub fn exited_load(&self) -> Result<Option<String>> {
         for (name, pid) in &self.loads {
             // The child is not reaped, so that its PID cannot be reused.
@@ -140,7 +140,7 @@ impl Testbed {
 
 impl Drop for Testbed {
     fn drop(&mut self) {
-        // A Vec drops its first element first, but what was set up last must go first.
+        // A Vec drops its first element first, but what was set up last must be torn down first.
         while let Some(guard) = self.guards.pop() {
             drop(guard);
         }

@@ -1,4 +1,4 @@
-//! A fault or healthy control, and how it went.
+//! A fault or healthy control, and its outcome.
 
 use crate::blind::Blind;
 use crate::error::{Error, Result};
@@ -11,45 +11,46 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use whyslow_model::diagnosis::Confidence;
 
-/// One row of the tables in `trials/`: a fault, or a healthy control that resembles one.
+/// A row of the tables in `trials/`: a fault, or a healthy control that resembles one.
 pub struct Trial {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub what: &'static str,
     /// Whether it belongs to the quick subset.
     pub quick: bool,
-    /// The id of the finding that must come first; `None` for a healthy control.
+    /// Id of the finding that must come first; `None` for a healthy control.
     pub finding: Option<&'static str>,
     /// Look-alikes of the fault: ids that must not be found with high confidence, unless another finding explains them.
-    /// On a healthy control this holds for every id.
+    /// On a healthy control this applies to every id.
     pub never: &'static [&'static str],
     /// Resources that must not be ruled out.
     pub not_ruled_out: &'static [&'static str],
-    /// On a healthy control: ids that may be found, with an impact of at most [`SLIGHT`](crate::judge::SLIGHT).
+    /// Ids that may be found on a healthy control, with an impact of at most [`SLIGHT`](crate::judge::SLIGHT).
     pub slightly: &'static [&'static str],
-    /// Whether only BPF shows it.
+    /// Whether only BPF shows the fault.
     pub needs_bpf: bool,
-    /// The virtual machine that it needs; `None` if it runs on any machine.
+    /// Virtual machine that the trial needs; `None` if it runs on any machine.
     pub vm: Option<&'static VmSpec>,
-    /// Starts the fault or the control, with parameters from the testbed's seed.
+    /// Starts the fault or the control, with parameters derived from the testbed's seed.
     pub setup: fn(&mut Testbed) -> Result<Expect>,
-    /// In place of `setup`: faults from the other tables, which are set up side by side. Each must be found, in any order.
+    /// Alternative to `setup`: faults from the other tables, which are set up side by side. Each must be found, in any
+    /// order.
     pub parts: &'static [&'static str],
 }
 
-/// What a trial is about.
+/// Kind of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     Fault,
     Compound,
-    /// Who slows whom: the table of pairs counts, not the findings.
+    /// Interference between groups: the table of pairs counts, not the findings.
     Interference,
-    /// A real program, with a fault or without.
+    /// A real program, with or without a fault.
     Program,
     Control,
-    /// It measures with `whyslow bench`.
+    /// A measurement with `whyslow bench`.
     Benchmark,
 }
 
@@ -65,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Whether whyslow says what is wrong.
+    /// Returns whether whyslow diagnoses this kind.
     pub fn is_diagnosed(self) -> bool {
         self != Self::Benchmark
     }
@@ -80,36 +81,36 @@ pub struct Found {
     pub is_effect: bool,
 }
 
-/// How a trial went.
+/// Outcome of a trial.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The trial's name.
+    /// Name of the trial.
     pub name: String,
     pub kind: Kind,
     pub seed: u64,
-    /// The kernel of the virtual machine that it ran in.
+    /// Kernel of the virtual machine that it ran in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// What whyslow had to do without.
+    /// Feature that was hidden from whyslow.
     pub without: Option<Blind>,
-    /// The ids of what was wrong with the machine; empty for a healthy control.
+    /// Ids of the actual faults of the machine; empty for a healthy control.
     pub causes: Vec<String>,
-    /// What was expected, in words.
+    /// Expected result as text.
     pub expected: String,
-    /// What was found first, in words.
+    /// First finding as text.
     pub found_first: String,
     /// All findings, causes first.
     pub found: Vec<Found>,
-    /// With `--gains`: the recommended setting that was tried.
+    /// Recommended setting that was tried, with `--gains`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<TriedFix>,
-    /// With `--answers`: what whyslow printed.
+    /// Output of whyslow, with `--answers`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<serde_json::Value>,
     pub mark: Mark,
-    /// What is wrong, or why the trial was skipped.
+    /// Mistakes, or the reason why the trial was skipped.
     pub because: Vec<String>,
-    /// Wall time, including setup and teardown.
+    /// Wall time in seconds, including setup and teardown.
     pub seconds: f64,
 }
 
@@ -127,7 +128,7 @@ impl Outcome {
     /// Runs `carry_out`, which fills in what was expected, found and wrong.
     ///
     /// # Errors
-    /// Only [`Error::Interrupted`]: all others are outcomes.
+    /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
     pub fn of(name: &str, seed: u64, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
         let start = Instant::now();
         let mut outcome = Self::before(name, seed);
@@ -142,7 +143,7 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// Nothing is known yet.
+    /// Creates the outcome of a trial that has not run yet.
     pub fn before(name: &str, seed: u64) -> Self {
         Self {
             name: name.to_owned(),
@@ -162,7 +163,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the first finding is what was wrong, or a healthy machine was taken for one.
+    /// Returns whether the first finding is an actual cause, or a healthy machine was diagnosed as healthy.
     pub fn is_cause_first(&self) -> bool {
         match self.found.first() {
             Some(found) if !self.causes.is_empty() => self.causes.contains(&found.id),
@@ -170,14 +171,14 @@ impl Outcome {
         }
     }
 
-    /// Whether the first finding is certain and is not what was wrong.
+    /// Returns whether the first finding is certain but not an actual cause.
     pub fn is_confidently_wrong(&self) -> bool {
         !self.is_cause_first() && self.found.first().is_some_and(|found| found.confidence == Confidence::High)
     }
 }
 
 impl Trial {
-    /// A healthy control without any load; the other rows say how they differ.
+    /// A healthy control without any load; the other rows specify their differences from it.
     pub const IDLE: Self = Self {
         name: "idle",
         what: "nothing runs",
@@ -195,7 +196,7 @@ impl Trial {
     /// Starts the fault or the control, or all its parts.
     ///
     /// # Errors
-    /// Those of the setup.
+    /// Passes on errors of the setup.
     pub fn set_up(&self, bed: &mut Testbed) -> Result<Expect> {
         let mut parts = self.parts.iter().map(|name| trials::find(name));
         let Some(first) = parts.next() else { return (self.setup)(bed) };
@@ -207,13 +208,13 @@ impl Trial {
         Ok(expect)
     }
 
-    /// The ids of what is wrong with the machine.
+    /// Returns the ids of the machine's actual faults.
     pub fn causes(&self) -> Vec<&'static str> {
         let parts = self.parts.iter().filter_map(|name| trials::find(name).finding);
         if self.parts.is_empty() { self.finding.into_iter().collect() } else { parts.collect() }
     }
 
-    /// Starts it as a part of another trial.
+    /// Starts the trial as a part of another one.
     fn set_up_part(&self, bed: &mut Testbed) -> Result<Expect> {
         Ok(bed.part(self.name, self.setup)?.never(self.never))
     }

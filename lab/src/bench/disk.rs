@@ -1,4 +1,4 @@
-//! Disks of known speed.
+//! Benchmark trials on disks of known speed.
 
 use super::{BenchTrial, Benchmark, Checked, near};
 use crate::cgroup::{Cgroup, Controller, ReadLimit};
@@ -16,7 +16,8 @@ pub const RATE: BenchTrial = BenchTrial {
         let mut disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(Duration::from_micros(300), 32))?;
         disk.enable_delays()?;
         let group = Cgroup::new(bed, "benchrate", &[Controller::Io])?;
-        // The kernel admits whole requests per slice of a tenth of a second: 380 of 388 per second (block/blk-throttle.c).
+        // The kernel admits whole requests per slice of a tenth of a second: 380 of 388 per second
+        // (block/blk-throttle.c).
         let limit = 10 * bed.range(20..=150);
         group.set_read_limit(&disk.device.name, ReadLimit::Requests(limit))?;
         let check = move |report: &BenchReport| {
@@ -38,7 +39,7 @@ pub const LATENCY: BenchTrial = BenchTrial {
     name: "bench.latency",
     what: "each request to a disk takes the same time; latency and rate at depth 1 are measured within 2 %",
     setup: |bed| {
-        // So long that the path through loop device and FUSE, some tenths of a millisecond, does not count.
+        // Long enough that the overhead of loop device and FUSE, some tenths of a millisecond, is negligible.
         let latency = Duration::from_micros(bed.range(30_000..=60_000));
         let mut disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(latency, 1))?;
         disk.enable_delays()?;
@@ -78,7 +79,7 @@ pub const KNEE: BenchTrial = BenchTrial {
     },
 };
 
-/// The disk's real properties.
+/// Real properties of the disk.
 struct Known {
     channels: u64,
     /// Time for which a request occupies a channel, in seconds.
@@ -87,9 +88,9 @@ struct Known {
 }
 
 impl Known {
-    /// By which factor a request alone took longer than its channel, by the device's own counters. On a busy machine it also
-    /// waits in the loop device's worker and in the FUSE server. It occupies no channel there, so it takes more requests in
-    /// flight to occupy them all, by the same factor (Little's law).
+    /// Returns the factor by which a single request took longer than its channel, according to the device's own
+    /// counters. On a busy machine it also waits in the loop device's worker and in the FUSE server. It occupies no
+    /// channel there, so occupying all channels takes more requests in flight, by the same factor (Little's law).
     fn delay_factor(&self, report: &BenchReport) -> Option<f64> {
         let at_depth_one = |round: &&Round| {
             let single = |run: &DiskRun| run.asked.depth * run.asked.jobs == 1 && run.asked.largest_block() == 4096;
@@ -102,7 +103,7 @@ impl Known {
 
 const GROUP: &str = "random read";
 
-/// With a larger delay factor, the delay varies too much from moment to moment for a single knee to exist.
+/// Maximum delay factor: above it, the delay varies too much from moment to moment for a single knee to exist.
 const MAX_DELAY_FACTOR: f64 = 1.25;
 
 fn check_knee(report: &BenchReport, known: &Known) -> Checked {
@@ -133,8 +134,8 @@ fn check_knee(report: &BenchReport, known: &Known) -> Checked {
     )
 }
 
-/// Whether the latency of a run equals that of the device's own counters. On a busy machine the thread's run delay comes on
-/// top and cannot be separated.
+/// Returns whether the latency of a run matches the device's own counters. On a busy machine the thread's run delay
+/// adds to it and cannot be separated.
 fn agrees_with_device(round: &Round, device: &str) -> bool {
     let Some((run, read)) = round.runs.first().and_then(|run| Some((run, run.read.as_ref()?))) else { return false };
     let Some(wait) = device_wait(round, device) else { return false };
@@ -142,7 +143,7 @@ fn agrees_with_device(round: &Round, device: &str) -> bool {
     if delayed { read.latency.mean > wait * 0.95 } else { near(read.latency.mean, wait, 0.05) }
 }
 
-/// Mean time of a read in the device's queue and in service, in seconds.
+/// Returns the mean time of a read in the device's queue and in service, in seconds.
 fn device_wait(round: &Round, device: &str) -> Option<f64> {
     round.ledgers.first()?.layers.iter().find(|layer| layer.device == device)?.read_wait
 }
@@ -202,10 +203,11 @@ fn node(device: &LoopDevice) -> String {
     device.node.display().to_string()
 }
 
-/// If others use a larger share of the CPUs, the server of a simulated disk is late, too, and the disk's speed is unknown.
+/// Share of the CPUs used by others above which the server of a simulated disk is late, too, and the disk's speed is
+/// unknown.
 const BUSY: f64 = 0.5;
 
-/// What is missing if the machine was too busy for the disk to be as fast as specified.
+/// Reports a missing requirement if the machine was too busy for the disk to be as fast as specified.
 fn busy_machine(report: &BenchReport) -> Option<String> {
     let environment = &report.environment;
     let share = environment.others_cpus.zip(environment.host.cpus).map(|(others, all)| others / f64::from(all.max(1)));

@@ -1,4 +1,4 @@
-//! Disks and links of known speed, measured with `whyslow bench`: its results must agree.
+//! Disks and links of known speed, measured with `whyslow bench`, whose results must agree.
 
 mod disk;
 mod network;
@@ -15,39 +15,39 @@ use whyslow_model::bench::BenchReport;
 pub const TRIALS: &[BenchTrial] =
     &[disk::APART, disk::SHARED, disk::KNEE, disk::LATENCY, network::BUFFER, network::LINK_RATE, disk::RATE];
 
-/// How long a benchmark may take.
+/// Time limit of a benchmark.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 pub struct BenchTrial {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub what: &'static str,
-    /// Sets up a disk or link, with a speed from the testbed's seed.
+    /// Sets up a disk or link, with a speed derived from the testbed's seed.
     setup: fn(&mut Testbed) -> Result<Benchmark>,
 }
 
-/// How the disk or link is measured, and what the result must be.
+/// Measurement of the disk or link, with the expected result.
 struct Benchmark {
-    /// The arguments of `whyslow bench`.
+    /// Arguments of `whyslow bench`.
     args: Vec<String>,
-    /// The cgroup that whyslow runs in.
+    /// Cgroup that whyslow runs in.
     group: Option<Cgroup>,
-    /// The server that it measures against.
+    /// Server that it measures against.
     server: Option<BenchServer>,
-    /// The expected result, in words.
+    /// Expected result as text.
     expected: String,
     check: Box<dyn Fn(&BenchReport) -> Checked>,
 }
 
-/// A result that was compared with the expected one.
+/// A result after comparison with the expected one.
 #[derive(Default)]
 struct Checked {
-    /// The result, in words.
+    /// Result as text.
     found: String,
-    /// What is wrong with it.
+    /// Reasons why it is wrong.
     because: Vec<String>,
-    /// What the machine lacks for this trial to be judged.
+    /// Missing requirement of the machine, if the trial cannot be judged.
     missing: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl BenchTrial {
     /// Sets up, measures, judges and tears down.
     ///
     /// # Errors
-    /// Only [`Error::Interrupted`]: all others are outcomes.
+    /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
     pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
         Outcome::of(self.name, seed, |outcome| {
             let mut bed = Testbed::new(self.name, seed)?;
@@ -88,24 +88,24 @@ impl Benchmark {
 }
 
 impl Checked {
-    /// A result in words, and which claims about it do not hold.
+    /// Creates a result with the claims about it that do not hold.
     fn new(found: String, claims: &[(bool, &str)]) -> Self {
         let because = claims.iter().filter(|(holds, _)| !holds).map(|(_, claim)| (*claim).to_owned()).collect();
         Self { found, because, missing: None }
     }
 
-    /// The report lacks the result.
+    /// Creates the result for a report that lacks `what`.
     fn no(what: &str) -> Self {
         Self::new("nothing".into(), &[(false, &format!("no {what}"))])
     }
 
-    /// The machine lacks what is needed for this trial to be judged.
+    /// Creates the result for a machine that lacks what this trial needs.
     fn missing(what: String) -> Self {
         Self { missing: Some(what), ..Self::default() }
     }
 }
 
-/// Whether a number differs from the expected one by no more than a share of it.
+/// Returns whether a number differs from the expected one by at most a share of it.
 fn near(found: f64, expected: f64, share: f64) -> bool {
     (found / expected - 1.0).abs() <= share
 }

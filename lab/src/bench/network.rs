@@ -1,4 +1,4 @@
-//! Links of known rate and delay.
+//! Benchmark trials on links of known rate and delay.
 
 use super::{BenchTrial, Benchmark, Checked, near};
 use crate::command::{ChildGuard, join_namespace, kill_with_parent};
@@ -35,10 +35,11 @@ pub const LINK_RATE: BenchTrial = BenchTrial {
     },
 };
 
-/// What the token bucket counts in a frame beside TCP's payload: the headers of Ethernet, IP, and TCP with timestamps.
+/// Bytes that the token bucket counts per frame in addition to TCP's payload: the headers of Ethernet, IP, and TCP with
+/// timestamps.
 const HEADERS: f64 = 14.0 + 20.0 + 32.0;
 
-/// Bytes per second of the stream, and its segment size.
+/// Returns the stream's bytes per second and its segment size.
 fn goodput_and_mss(network: &Network) -> Option<(f64, f64)> {
     let run = network.rounds.first()?.runs.first()?;
     Some((run.bandwidth?, f64::from(run.sender()?.streams.first()?.mss?)))
@@ -76,7 +77,7 @@ pub const BUFFER: BenchTrial = BenchTrial {
     },
 };
 
-/// How long the server may take until it listens.
+/// Time for the server to start listening.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `whyslow bench net serve` at the far end of a link.
@@ -85,7 +86,7 @@ pub(super) struct BenchServer {
     ip: String,
 }
 
-/// Makes whyslow run at the near end of a link, with its server at the far end.
+/// Sets up whyslow at the near end of a link, with its server at the far end.
 fn over(bed: &mut Testbed, link: &Link) -> BenchServer {
     bed.netns = Some(link.near.path());
     BenchServer { namespace: link.far.path(), ip: link.far_ip.clone() }

@@ -1,4 +1,4 @@
-//! Asynchronous reads: at a steady rate, by a program that never waits for them, or so many at a time.
+//! Asynchronous reads: at a steady rate, by a program that never waits for them, or with a fixed number in flight.
 
 use super::read::aligned;
 use super::{Endless, Pacer, ready};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Maximum number of requests in flight.
 const DEPTH: u64 = 256;
 
-/// How often requests are submitted and completions reaped.
+/// Interval for submitting requests and reaping completions.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Reads at random offsets with io_submit(2), bypassing the page cache
@@ -85,22 +85,22 @@ struct Request {
     event_file: u32,
 }
 
-/// IOCB_CMD_PREAD.
+/// Opcode IOCB_CMD_PREAD.
 const READ: u16 = 0;
 
 struct Queue {
     context: libc::c_ulong,
     in_flight: u64,
-    /// Shared by all requests, because what was read does not matter.
+    /// Shared by all requests, because the data read does not matter.
     buffer: &'static mut [u8],
-    /// struct io_event, four words each.
+    /// Array of struct io_event, four words each.
     events: Vec<[u64; 4]>,
 }
 
 impl Queue {
     fn new(bytes: usize) -> io::Result<Self> {
         let mut context = 0;
-        // SAFETY: io_setup(2) writes the context it makes.
+        // SAFETY: io_setup(2) writes the context that it creates.
         checked(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })?;
         Ok(Self { context, in_flight: 0, buffer: aligned(bytes), events: vec![[0; 4]; DEPTH as usize] })
     }
@@ -124,7 +124,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Reaps completions, and waits for this many of them.
+    /// Reaps completions, and waits for at least this many of them.
     fn reap(&mut self, least: u64) -> io::Result<()> {
         let (events, forever) = (self.events.as_mut_ptr(), std::ptr::null::<libc::timespec>());
         // SAFETY: there is room for DEPTH events.

@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// At this length the log starts over.
+/// Length at which the log starts over.
 const LENGTH: u64 = 16 << 20;
 
 /// Appends records and flushes each (fsync)

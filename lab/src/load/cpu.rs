@@ -1,4 +1,4 @@
-//! CPU use.
+//! CPU load.
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::{Args, ValueEnum};
@@ -31,7 +31,7 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// Prints the id of a computing thread.
+    /// Runs the load; prints the id of a computing thread.
     pub fn run(self) -> Endless {
         set_nice(self.nice)?;
         for _ in 0..self.idle {
@@ -65,7 +65,7 @@ pub fn set_nice(nice: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Computes for a time.
+/// Computes for the given time.
 pub fn compute(time: Duration) {
     let start = Instant::now();
     let mut x = 1_u64;
@@ -93,7 +93,7 @@ pub struct Bursts {
 impl Bursts {
     pub fn run(self) -> Endless {
         for i in 0..self.threads {
-            // Spread over the period, so that they do not all want the CPU at the same time.
+            // Spread over the period, so that the threads do not all want the CPU at the same time.
             let shift = Duration::from_micros(self.every_us * i / self.threads);
             thread::spawn(move || {
                 thread::sleep(shift);

@@ -1,4 +1,4 @@
-//! The server of a simulated disk: a FUSE file system with one file. It is opened with direct I/O, so every request of the
+//! Server of a simulated disk: a FUSE file system with one file. It is opened with direct I/O, so every request of the
 //! loop device above it arrives here and is delayed.
 
 use super::{Endless, ready};
@@ -47,10 +47,10 @@ pub struct DiskServer {
 }
 
 impl DiskServer {
-    /// Ready when mounted; without delays until a line arrives on standard input.
+    /// Serves the disk. Ready when mounted; without delays until a line arrives on standard input.
     pub fn run(self) -> Endless {
-        // A real disk does not wait for a CPU: the delays must stay the same on a busy machine.
-        // SAFETY: setpriority(2) takes three numbers. If it is refused, the disk is slower under load, no worse.
+        // A real disk does not wait for a CPU: the delays must stay the same on a busy machine. SAFETY: setpriority(2)
+        // takes three numbers. If it is refused, the disk is only slower under load.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
         let enabled = Arc::new(AtomicBool::new(false));
         let data = File::from(memfd_create(c"lab-disk", MFdFlags::MFD_CLOEXEC)?);
@@ -77,7 +77,7 @@ struct Delays {
     latency: Duration,
     flush: Duration,
     seconds_per_byte: f64,
-    /// When the bus that all channels share is free again.
+    /// Time when the bus that all channels share becomes free.
     bus_free: Mutex<Instant>,
     enabled: Arc<AtomicBool>,
 }
@@ -93,7 +93,7 @@ impl Delays {
         }
     }
 
-    /// Sleeps for the time of a request of `bytes` bytes: the latency, then its turn on the bus.
+    /// Sleeps for the duration of a request of `bytes` bytes: the latency, then the transfer on the shared bus.
     fn transfer(&self, bytes: usize) {
         let ready = Instant::now() + self.latency;
         let mut bus_free = self.bus_free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +154,7 @@ fn errno(e: &io::Error) -> Errno {
 
 impl Filesystem for DiskFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without these the kernel waits for each request of an asynchronous caller, or holds back all but a few.
+        // Without these, the kernel waits for each request of an asynchronous caller, or holds back all but a few.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(4096);
         let _ = config.set_congestion_threshold(4096);
@@ -218,7 +218,7 @@ impl Filesystem for DiskFile {
     }
 
     fn fallocate(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, length: u64, _: i32, reply: ReplyEmpty) {
-        // The loop device discards and writes zeroes with this; a hole reads as zeroes.
+        // The loop device uses this to discard and to write zeroes; a hole reads as zeroes.
         let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         match fallocate(&self.data, hole, offset as i64, length as i64) {
             Ok(()) => reply.ok(),

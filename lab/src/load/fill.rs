@@ -1,4 +1,4 @@
-//! Fills file systems.
+//! Loads that fill file systems.
 
 use super::{Endless, Pacer, ready};
 use clap::Args;
@@ -31,7 +31,7 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Ready when it is full; ends on any other error.
+    /// Runs the load. Ready when the file system is full; ends on any other error.
     pub fn run(self) -> Endless {
         let mut held = None;
         if self.inodes {
@@ -75,7 +75,7 @@ fn attempt(path: &Path) -> io::Result<()> {
     File::options().append(true).create(true).open(path)?.write_all(&[1; 4096])
 }
 
-/// Whether the file system is full; other errors are returned.
+/// Returns whether the file system is full; passes on other errors.
 fn full(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(false),

@@ -1,4 +1,4 @@
-//! Short-lived processes.
+//! Load of short-lived processes.
 
 use super::{Endless, ready};
 use clap::Args;

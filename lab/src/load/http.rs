@@ -31,7 +31,7 @@ impl HttpGet {
     }
 }
 
-/// What a client sees of a server that closes its connection now and then is that it must connect again.
+/// Sends requests at a rate. Reconnects whenever the server closes the connection.
 fn request(to: SocketAddrV4, rate: u64) -> Endless {
     let (mut pacer, mut answer) = (Pacer::rate(rate, 1), vec![0; 64 << 10]);
     loop {
@@ -39,7 +39,7 @@ fn request(to: SocketAddrV4, rate: u64) -> Endless {
         loop {
             pacer.wait();
             let sent = server.write_all(b"GET / HTTP/1.1\r\nHost: lab\r\n\r\n");
-            // The answer is small and arrives at once.
+            // The answer is small and arrives in one piece.
             if sent.is_err() || server.read(&mut answer).is_ok_and(|bytes| bytes == 0) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Processes that run into limits.
+//! Loads of processes that reach limits.
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
@@ -23,7 +23,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Ready when all are open or the limit is reached.
+    /// Runs the load. Ready when all files are open or the limit is reached.
     pub fn run(self) -> Endless {
         setrlimit(Resource::RLIMIT_NOFILE, self.limit, self.limit)?;
         let mut held = Vec::new();
@@ -54,7 +54,7 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// Ready when all exist or the limit is reached.
+    /// Runs the load. Ready when all mappings exist or the limit is reached.
     pub fn run(self) -> Endless {
         let limit = fs::read_to_string("/proc/sys/vm/max_map_count")?;
         let limit: usize = limit.trim().parse().map_err(io::Error::other)?;
@@ -90,7 +90,7 @@ impl Region {
         if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start }) }
     }
 
-    /// Whether the page can be read now: it becomes a mapping of its own.
+    /// Makes a page readable, so that it becomes a mapping of its own. Returns whether that succeeded.
     fn allow_reading(&self, page: usize) -> bool {
         // SAFETY: the page is within the region, which nothing else uses.
         unsafe { libc::mprotect(self.start.byte_add(page * PAGE), PAGE, libc::PROT_READ) == 0 }
@@ -108,7 +108,7 @@ pub struct Messages {
     most: u64,
 }
 
-/// With its header a message takes a page (ipc/msgutil.c).
+/// Size of a message; with its header it takes a page (ipc/msgutil.c).
 const MESSAGE: usize = 4000;
 
 #[repr(C)]
@@ -140,7 +140,7 @@ impl Messages {
     }
 }
 
-/// The limits of the host's IPC namespace are those of all its programs.
+/// Refuses to run in the host's IPC namespace, whose limits apply to all its programs.
 fn refuse_hosts_ipc() -> io::Result<()> {
     if fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", getppid()))? {
         return Err(io::Error::other("refusing to change the limits of the host's IPC namespace"));
@@ -160,7 +160,7 @@ pub struct Shm {
 }
 
 impl Shm {
-    /// Ready when the limit is reached; keeps trying.
+    /// Runs the load. Ready when the limit is reached; then keeps trying.
     pub fn run(self) -> Endless {
         refuse_hosts_ipc()?;
         fs::write("/proc/sys/kernel/shmmni", self.limit.to_string())?;
@@ -174,7 +174,7 @@ impl Shm {
         }
     }
 
-    /// Whether one more could be created. Segments are destroyed with their namespace.
+    /// Creates one more segment and returns whether that succeeded. Segments are destroyed with their namespace.
     fn create(&self) -> bool {
         // SAFETY: shmget(2) takes three numbers.
         unsafe { libc::shmget(libc::IPC_PRIVATE, self.size, libc::IPC_CREAT | 0o600) >= 0 }

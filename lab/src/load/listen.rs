@@ -43,7 +43,7 @@ impl Accept {
             match listener.accept() {
                 Ok((client, _)) if self.hold.is_some() => held.push(client),
                 Ok(_) => compute(Duration::from_micros(self.work_us)),
-                // Like a server that goes on with what it has.
+                // Like a server that continues with the connections it has.
                 Err(e) if e.raw_os_error() == Some(libc::EMFILE) => thread::sleep(Duration::from_millis(10)),
                 Err(e) => return Err(e),
             }
@@ -66,7 +66,7 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// A client that has connected, or timed out, connects again.
+    /// Runs the clients. A client that has connected or timed out connects again.
     pub fn run(self) -> Endless {
         let (to, timeout) = (SocketAddr::V4(self.to), Duration::from_millis(self.timeout_ms));
         let client = move || -> Endless {

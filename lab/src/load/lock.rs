@@ -1,4 +1,4 @@
-//! Threads that wait for each other: for a lock, or for work.
+//! Loads of threads that wait for each other: for a lock, or for work.
 
 use super::cpu::compute;
 use super::{Endless, Pacer, ready, sleep_forever};

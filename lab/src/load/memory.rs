@@ -1,4 +1,4 @@
-//! Memory use.
+//! Loads that use memory.
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
@@ -42,7 +42,7 @@ impl Touch {
         words.fill_with(|| rng.next_u64());
         ready("")?;
         if self.still {
-            // Otherwise the compiler may notice that nothing uses it.
+            // Otherwise the compiler may notice that nothing uses the memory.
             std::hint::black_box(&words);
             sleep_forever();
         }
@@ -58,8 +58,8 @@ impl Touch {
     }
 }
 
-/// Turns a random number below 1 into one below `count` that is small more often than large, as programs use some pages more
-/// than others: a quarter of the pages gets half of the touches.
+/// Turns a random number below 1 into one below `count` that is more often small than large, as programs use some pages
+/// more than others: a quarter of the pages gets half of the touches.
 fn skewed(random: f64, count: u64) -> u64 {
     (random * random * count as f64) as u64
 }
@@ -113,7 +113,7 @@ impl OomLoop {
     }
 }
 
-/// What one page of page tables maps.
+/// Memory mapped by one page of page tables.
 const TABLE: u64 = 2 << 20;
 
 /// Maps sparse shared memory in many processes, each with page tables of its own
@@ -128,7 +128,7 @@ pub struct PageTables {
 }
 
 impl PageTables {
-    /// Ready when all processes have mapped it.
+    /// Runs the load. Ready when all processes have mapped the memory.
     pub fn run(self) -> Endless {
         let memory = memfd_create(c"lab", MFdFlags::empty())?;
         ftruncate(&memory, self.bytes.cast_signed())?;
@@ -157,7 +157,7 @@ impl PageTables {
                 sleep_forever();
             }
             drop(touching);
-            // It ends when the child has closed it.
+            // The pipe ends when the child has closed it.
             io::copy(&mut { touched }, &mut io::sink())?;
         }
         ready("")?;
@@ -227,7 +227,7 @@ impl Lookups {
             if number % STEP == 0 {
                 pacer.wait();
             }
-            // There is none, as intended.
+            // The file does not exist, as intended.
             drop(fs::metadata(self.dir.join(number.to_string())));
         }
         sleep_forever()

@@ -1,4 +1,4 @@
-//! The load programs: each does one thing until it is killed, under a name of its own.
+//! Load programs: each does one thing until it is killed, under a process name of its own.
 
 mod aio_read;
 mod append;
@@ -27,10 +27,10 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A load ends only with an error.
+/// Result of a load, which ends only with an error.
 pub type Endless = io::Result<Infallible>;
 
-/// Declares the load programs, each with the parameters that it runs with.
+/// Declares the load programs, each with its parameters.
 macro_rules! loads {
     ($($name:ident($load:path),)*) => {
         #[derive(Subcommand)]
@@ -99,7 +99,7 @@ loads! {
 }
 
 impl Load {
-    /// Runs it until it is killed.
+    /// Runs the load until it is killed.
     pub fn run(self) -> ExitCode {
         set_process_name(&std::env::args().next().unwrap_or_default());
         let Err(e) = self.run_endlessly();
@@ -108,14 +108,14 @@ impl Load {
     }
 }
 
-/// Gives the process the name that it was started under, which differs from that of the program's file.
+/// Gives the process the name under which it was started, which differs from the file name of the program.
 fn set_process_name(name: &str) {
     if let Ok(name) = CString::new(name) {
         let _ = nix::sys::prctl::set_name(&name);
     }
 }
 
-/// Tells the lab that the load is running.
+/// Reports to the lab that the load is running.
 pub fn ready(note: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout();
     writeln!(out, "ready {note}")?;
@@ -135,12 +135,12 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// One unit per `gap`, or no waiting if it is zero.
+    /// Creates a pacer with one unit per `gap`, or without waiting if it is zero.
     pub fn every(gap: Duration) -> Self {
         Self { gap, due: Instant::now() }
     }
 
-    /// `rate` units of `unit` per second, or no waiting if the rate is 0.
+    /// Creates a pacer for `rate` per second in steps of `unit`, or without waiting if the rate is 0.
     pub fn rate(rate: u64, unit: u64) -> Self {
         let gap = if rate == 0 { Duration::ZERO } else { Duration::from_secs_f64(unit as f64 / rate as f64) };
         Self::every(gap)

@@ -1,4 +1,4 @@
-//! Messages of the kernel about network interfaces (rtnetlink(7)).
+//! Loads with kernel messages about network interfaces (rtnetlink(7)).
 
 use super::{Endless, Pacer, ready};
 use clap::Args;
@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// RTMGRP_LINK of include/uapi/linux/rtnetlink.h.
+/// Multicast group RTMGRP_LINK of include/uapi/linux/rtnetlink.h.
 const LINK_CHANGES: u32 = 1;
 
 /// Receives a message for each change of an interface, one at a time

@@ -18,7 +18,7 @@ use std::time::Duration;
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Memory of this program's own, until it is dropped.
+/// Memory of this program, unmapped when dropped.
 struct Mapping {
     start: NonNull<c_void>,
     length: NonZeroUsize,
@@ -36,14 +36,14 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Of small or huge pages, without any of them yet.
+    /// Maps memory of small or huge pages, without allocating any of them yet.
     fn of(bytes: usize, pages: MmapAdvise) -> io::Result<Self> {
         let mapping = Self::new(bytes, MapFlags::MAP_NORESERVE)?;
         mapping.advise(0, bytes, pages)?;
         Ok(mapping)
     }
 
-    /// Of a file, read-only.
+    /// Maps a file read-only.
     fn of_file(file: &File, bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or_else(|| io::Error::other("no bytes"))?;
         // SAFETY: a new mapping wherever there is room.
@@ -72,7 +72,7 @@ impl Drop for Mapping {
     }
 }
 
-/// If memory runs out, other programs survive.
+/// Makes the OOM killer choose this program first, so that others survive.
 fn die_first() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "1000")
 }
@@ -108,13 +108,13 @@ pub struct MapStream {
 }
 
 impl MapStream {
-    /// Ready when it has read the first ones.
+    /// Runs the load. Ready when it has read the first bytes.
     pub fn run(self) -> Endless {
         const STEP: usize = 1 << 20;
         let file = File::open(&self.path)?;
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let mapping = Mapping::of_file(&file, length)?;
-        // Pages are read one by one.
+        // Read pages one by one.
         mapping.advise(0, length, MmapAdvise::MADV_RANDOM)?;
         let mut pacer = Pacer::rate(self.rate, STEP as u64);
         for at in (0..length).step_by(STEP) {
@@ -183,10 +183,10 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Turns in which compaction sets in, or does not.
+    /// Number of turns after which compaction should have set in.
     const TURNS: u64 = 200;
 
-    /// Ready when its huge pages need compaction.
+    /// Runs the load. Ready when its huge pages need compaction.
     pub fn run(self) -> Endless {
         die_first()?;
         let mut held = Pages::new(self.seed);
@@ -204,10 +204,10 @@ impl Fragment {
             pacer.wait();
             let huge = Mapping::of(self.bytes + HUGE_PAGE, MmapAdvise::MADV_HUGEPAGE)?;
             let first = huge.start.as_ptr().align_offset(HUGE_PAGE);
-            // Each small page of it, as the kernel frees those that are full of zeros when it splits a huge one.
+            // Touch each small page, because the kernel frees those full of zeros when it splits a huge one.
             huge.touch(first, self.bytes);
             for at in (first..first + self.bytes).step_by(HUGE_PAGE) {
-                // Splits the huge page: else none of its small pages would be free once it is returned.
+                // Split the huge page: otherwise none of its small pages would become free when released.
                 huge.advise(at, PAGE, MmapAdvise::MADV_FREE)?;
             }
             held.add(huge, first, self.bytes);
@@ -223,7 +223,7 @@ impl Fragment {
     }
 }
 
-/// Small pages that were touched, and not returned yet.
+/// Small pages that were touched and not yet released.
 struct Pages {
     addresses: Vec<NonNull<c_void>>,
     mappings: Vec<Mapping>,
@@ -235,25 +235,25 @@ impl Pages {
         Self { addresses: Vec::new(), mappings: Vec::new(), rng: SmallRng::seed_from_u64(seed) }
     }
 
-    /// The part of a mapping that was touched.
+    /// Adds the touched part of a mapping.
     fn add(&mut self, mapping: Mapping, from: usize, bytes: usize) {
         // SAFETY: within the mapping.
         self.addresses.extend((from..from + bytes).step_by(PAGE).map(|at| unsafe { mapping.start.byte_add(at) }));
         self.mappings.push(mapping);
     }
 
-    /// Returns so many of them, picked at random.
+    /// Releases this many pages to the kernel, picked at random.
     fn release(&mut self, count: usize) -> io::Result<()> {
         for _ in 0..count.min(self.addresses.len()) {
             let page = self.addresses.swap_remove(self.rng.random_range(0..self.addresses.len()));
-            // SAFETY: within a mapping that is kept, to which there are no references.
+            // SAFETY: within a mapping that still exists, to which there are no references.
             unsafe { madvise(page, PAGE, MmapAdvise::MADV_DONTNEED)? };
         }
         Ok(())
     }
 }
 
-/// The number after a name in a file of /proc.
+/// Returns the number after a name in a file of /proc.
 fn number_in(file: &str, name: &str) -> io::Result<u64> {
     let text = fs::read_to_string(file)?;
     let numbers =

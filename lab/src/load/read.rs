@@ -1,4 +1,4 @@
-//! Reads files and devices: with read calls, through a mapping, and with io_uring.
+//! Loads that read files and devices: with read calls, through a mapping, and with io_uring.
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
@@ -99,7 +99,7 @@ impl Read {
     }
 }
 
-/// Sleeps until the end of the current interval if its number is odd. The intervals of all threads are the same.
+/// Sleeps until the end of the current interval if its number is odd. The intervals are the same for all threads.
 fn pause_in_every_other(interval: Duration) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let into = now.as_nanos() % (2 * interval.as_nanos());
@@ -132,7 +132,7 @@ impl MmapRead {
         let mut rng = SmallRng::seed_from_u64(self.seed);
         loop {
             if self.reopen_ms > 0 && opened.elapsed() >= Duration::from_millis(self.reopen_ms) {
-                // SAFETY: the mapping has this length, and is not used any more.
+                // SAFETY: the mapping has this length and is no longer used.
                 unsafe { libc::munmap(at.cast_mut().cast(), length as usize) };
                 file = File::open(&self.path)?;
                 (at, opened) = (map(&file, length as usize)?, Instant::now());
@@ -175,7 +175,7 @@ impl UringRead {
         loop {
             let read = opcode::Read::new(types::Fd(file.as_raw_fd()), buffer.as_mut_ptr(), buffer.len() as u32);
             let request = read.offset(rng.random_range(0..blocks) * self.size).build();
-            // SAFETY: the buffer is never freed, and the file is open as long as the program runs.
+            // SAFETY: the buffer is never freed, and the file stays open as long as the program runs.
             unsafe { ring.submission().push(&request) }.map_err(io::Error::other)?;
             ring.submit_and_wait(1)?;
             for done in ring.completion() {
@@ -194,7 +194,7 @@ fn exit_on_error(end: Endless) {
     std::process::exit(1);
 }
 
-/// A buffer that O_DIRECT accepts; it is never freed, because the load never ends.
+/// Returns a buffer that O_DIRECT accepts; it is never freed, because the load never ends.
 pub fn aligned(bytes: usize) -> &'static mut [u8] {
     let Ok(layout) = Layout::from_size_align(bytes.max(1), 4096) else { std::process::abort() };
     // SAFETY: the layout is not of size zero; the memory is zeroed, `bytes` long, and not shared.

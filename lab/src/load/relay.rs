@@ -39,7 +39,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Ready when both devices exist; ends when one of them is removed.
+    /// Runs the relay. Ready when both devices exist; ends when one of them is removed.
     pub fn run(self) -> Endless {
         let (near, far) = (tun(&self.near)?, tun(&self.far)?);
         let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
@@ -50,7 +50,7 @@ impl Relay {
     }
 }
 
-/// One direction. Each packet is lost or damaged with the same probability, independently of the others.
+/// One direction of the link. Each packet is lost or damaged with the same probability, independently of the others.
 struct Wire {
     delay: Duration,
     rng: SmallRng,
@@ -59,7 +59,7 @@ struct Wire {
     largest: usize,
 }
 
-/// What comes before a packet (struct virtio_net_hdr of include/uapi/linux/virtio_net.h).
+/// Length of the header before each packet (struct virtio_net_hdr of include/uapi/linux/virtio_net.h).
 const HEADER: usize = 10;
 
 impl Wire {
@@ -72,7 +72,7 @@ impl Wire {
         self.rng.random_range(0..10_000) < self.loss || packet.len().saturating_sub(HEADER) > self.largest
     }
 
-    /// Damages some packets: no header has this type (gso_type), and the device counts a framing error.
+    /// Damages some packets: no valid header has this type (gso_type), so the device counts a framing error.
     fn damage(&mut self, packet: &mut [u8]) {
         if self.rng.random_range(0..10_000) < self.damage
             && let Some(gso_type) = packet.get_mut(1)
@@ -82,13 +82,13 @@ impl Wire {
     }
 }
 
-/// Packets in transit are held in the channel until they are due.
+/// Forwards packets; those in transit are held in the channel until they are due.
 fn forward(mut from: File, mut to: File, mut wire: Wire) -> Endless {
     let (send, sent) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (due, packet) in sent {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            // A device that is down loses packets, and refuses damaged ones.
+            // A device that is down loses packets, and a device refuses damaged ones.
             drop(to.write(&packet));
         }
     });

@@ -1,4 +1,4 @@
-//! Context switches and migrations, excessive or necessary.
+//! Loads with context switches and migrations, excessive or necessary.
 
 use super::cpu::{compute, set_nice};
 use super::{Endless, Pacer, ready, sleep_forever};
@@ -72,7 +72,7 @@ impl Migrate {
     }
 }
 
-/// Touches every cache line, repeatedly, for a time.
+/// Touches every cache line, repeatedly, for the given time.
 fn walk(memory: &mut [u8], time: Duration) {
     const CACHE_LINE: usize = 64;
     let start = Instant::now();

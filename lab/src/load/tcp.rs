@@ -1,4 +1,4 @@
-//! TCP streams.
+//! Loads with TCP streams.
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
@@ -37,7 +37,8 @@ impl Sink {
     }
 }
 
-/// A listening socket. Its buffer must be set before it listens, because the window scale is negotiated in the handshake.
+/// Returns a listening socket. Its buffer must be set before it listens, because the window scale is negotiated in the
+/// handshake.
 pub fn listener(at: SocketAddrV4, buffer: usize, backlog: i32) -> io::Result<TcpListener> {
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
@@ -161,7 +162,7 @@ pub struct HoldConns {
 }
 
 impl HoldConns {
-    /// Ready when all are open or none is possible.
+    /// Runs the load. Ready when all connections are open or no more are possible.
     pub fn run(self) -> Endless {
         let mut held = Vec::new();
         while held.len() < self.connections

@@ -1,4 +1,4 @@
-//! UDP datagrams.
+//! Loads with UDP datagrams.
 
 use super::cpu::compute;
 use super::{Endless, Pacer, ready, sleep_forever};
@@ -94,7 +94,7 @@ pub struct UdpFlows {
 }
 
 impl UdpFlows {
-    /// Ready when the first flows are open.
+    /// Runs the load. Ready when the first flows are open.
     pub fn run(self) -> Endless {
         const PORTS: u64 = 60_000;
         let socket = UdpSocket::bind("0.0.0.0:0")?;

@@ -1,4 +1,4 @@
-//! Compound faults: a cause with its effects, and two independent causes.
+//! Compound faults: a cause with its effects, or two independent causes.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::disk::{DiskSpec, SimulatedDisk, write_file};
@@ -37,7 +37,7 @@ pub const TRIALS: &[Trial] = &[
             let at = format!("127.0.0.1:{port}");
             let sink = LoadCommand::new("udp-sink").with("at", &at).with("buffer", buffer);
             let sink = sink.with("work-us", bed.range(200..=400)).in_cgroup(&group)?.start(bed)?;
-            // Uses half a CPU, or somewhat more: the group may use a third.
+            // Uses half a CPU or somewhat more, while the group may use a third.
             LoadCommand::new("udp-source").with("to", &at).with("size", 400).with("rate", 2_500).start(bed)?;
             let sink = Process(sink.pid);
             let overflow = Expect::subject([Port(port)]).culprit([sink.clone()]);
@@ -199,19 +199,20 @@ pub const TRIALS: &[Trial] = &[
     ),
 ];
 
-/// Two faults from the other tables side by side.
+/// Returns a trial with two faults from the other tables side by side.
 const fn both(name: &'static str, what: &'static str, finding: &'static str, parts: &'static [&'static str]) -> Trial {
     Trial { name, what, finding: Some(finding), parts, ..Trial::IDLE }
 }
 
-/// A cgroup that may use about a third of a CPU.
+/// Creates a cgroup that may use about a third of a CPU.
 fn small_quota(bed: &mut Testbed) -> Result<Cgroup> {
     let group = Cgroup::new(bed, "quota", &[Controller::Cpu])?;
     group.set_cpu_quota(100_000 * bed.range(20..=35) / 100, 100_000)?;
     Ok(group)
 }
 
-/// A server that computes for some milliseconds for each connection, and more clients than it can serve; its port.
+/// Starts a server that computes for some milliseconds per connection, and more clients than it can serve. Returns the
+/// server and its port.
 fn start_server(
     bed: &mut Testbed,
     place: impl FnOnce(LoadCommand) -> Result<LoadCommand>,
@@ -221,7 +222,7 @@ fn start_server(
     let accept = LoadCommand::new("accept").with("at", &at).with("backlog", backlog).with("work-us", work);
     let server = place(accept)?.start(bed)?;
     let connect = LoadCommand::new("connect").with("to", &at).with("clients", backlog + bed.range(20..=40));
-    // Clients that wait longer would all wait for the kernel to repeat their SYN, and leave the server idle.
+    // Clients with a longer timeout would all wait for the kernel to repeat their SYN, and leave the server idle.
     connect.with("timeout-ms", 60).start(bed)?;
     Ok((Process(server.pid), port))
 }

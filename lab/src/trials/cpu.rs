@@ -1,4 +1,4 @@
-//! CPU time: too little of it, limited, or spent on overhead.
+//! CPU trials: too little time, limits, and overhead.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::error::{Error, Result};
@@ -161,7 +161,7 @@ pub const TRIALS: &[Trial] = &[
                 return Err(Error::Missing("a second CPU".into()));
             }
             let (cpu, rules) = (bed.range(0..cpus), bed.range(10_000..=14_000));
-            // The port is closed, and the kernel limits how many ICMP errors it answers with.
+            // The port is closed, and the kernel limits its rate of ICMP errors.
             send_filtered_packets(bed, cpu, rules, 40_000, 60_000)?;
             let subject = Named("cpu", format!("cpu{cpu}"));
             Ok(Expect::subject([subject]).culprit([EntityPattern::interface("veth1")]))

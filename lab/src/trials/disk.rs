@@ -1,4 +1,4 @@
-//! Disks: at their limit, limited by someone, or used badly.
+//! Disk trials: disks at their limit, throttled, or used inefficiently.
 
 use crate::cgroup::{Cgroup, Controller, ReadLimit};
 use crate::disk::{DiskSpec, LoopDevice, SimulatedDisk, write_file};
@@ -263,8 +263,8 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let latency = Duration::from_micros(bed.range(200..=800));
             let spec = DiskSpec { bandwidth: bed.range(80..=150) << 20, ..DiskSpec::new(latency, 16) };
-            // So large that most pages are not cached, and so small that some are: the kernel stops reading ahead in a
-            // mapping of which it never finds anything in the page cache (mm/filemap.c: MMAP_LOTSAMISS).
+            // Large enough that most pages are not cached, and small enough that some are: the kernel stops reading
+            // ahead in a mapping for which it never finds anything in the page cache (mm/filemap.c: MMAP_LOTSAMISS).
             let mut disk = SimulatedDisk::new(bed, 3 << 30, spec)?;
             let read_ahead = bed.range(2..=8) << 20;
             disk.device.set_read_ahead(bed, read_ahead)?;
@@ -307,7 +307,7 @@ pub const TRIALS: &[Trial] = &[
         what: "large blocks are read at a steady rate from a disk whose queue accepts only small requests, but serves many at once",
         setup: |bed| {
             let split = SplitReads::new(bed, 2_000..=5_000, 32)?;
-            // It waits for the disk this share of the time.
+            // Percentage of the time that the program waits for the disk.
             let percent = bed.range(30..=50);
             let rate = split.size * percent * 10_000 / split.latency_us;
             split.reader().with("rate", rate).start(bed)?;
@@ -351,7 +351,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let bandwidth = bed.range(20..=40) << 20;
             let (_, dir) = disk_with_bandwidth(bed, bandwidth)?;
-            // A tenth of what the disk can carry, in records that take it some milliseconds.
+            // A tenth of the disk's bandwidth, in records that take it some milliseconds.
             append_to(&dir, bandwidth / 100, 100).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -410,9 +410,9 @@ pub const TRIALS: &[Trial] = &[
             let latency = bed.range(2_000..=5_000);
             let disk = slow_disk(bed, latency..=latency, 48)?;
             let jobs = bed.range(6..=16);
-            // The larger ones look as if a limit had split them.
+            // The larger sizes look as if a limit had split them.
             let size = bed.choose(&[4, 8, 64, 128]) << 10;
-            // Each thread waits for the disk this share of the time.
+            // Percentage of the time that each thread waits for the disk.
             let percent = bed.range(30..=50);
             let rate = jobs * size * percent * 10_000 / latency;
             let read = disk.device.reader(size).with("jobs", jobs).with("rate", rate);
@@ -446,7 +446,7 @@ pub const TRIALS: &[Trial] = &[
             let read_ahead = bed.choose(&[16, 32, 64]) << 10;
             disk.device.set_read_ahead(bed, read_ahead)?;
             disk.enable_delays()?;
-            // A quarter of what the read-ahead can deliver, so that it always arrives in time.
+            // A quarter of what the read-ahead can deliver, so that the data always arrives in time.
             let rate = (read_ahead as f64 / latency.as_secs_f64() / 4.0) as u64;
             disk.device.reader(4 << 10).with("rate", rate).start(bed)?;
             Ok(Expect::healthy())
@@ -455,10 +455,10 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// How long a reader keeps its file open: another read-ahead shows soon after it is set.
+/// Time that a reader keeps its file open, in milliseconds: a new read-ahead takes effect soon after it is set.
 const REOPEN_MS: u64 = 300;
 
-/// A disk of 2 GiB with a latency from a range of microseconds, already slow.
+/// Creates a disk of 2 GiB with a latency from a range of microseconds, with delays enabled.
 fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) -> Result<SimulatedDisk> {
     let latency = Duration::from_micros(bed.range(latency_us));
     let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(latency, channels))?;
@@ -470,7 +470,7 @@ fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) 
 struct SplitReads {
     disk: SimulatedDisk,
     latency_us: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     size: u64,
 }
 
@@ -488,7 +488,7 @@ impl SplitReads {
     }
 }
 
-/// ext4 on a disk of so many bytes per second, already slow.
+/// Creates ext4 on a disk with this bandwidth in bytes per second, with delays enabled.
 fn disk_with_bandwidth(bed: &mut Testbed, bandwidth: u64) -> Result<(SimulatedDisk, PathBuf)> {
     let spec = DiskSpec { bandwidth, ..DiskSpec::new(Duration::from_micros(300), 16) };
     let mut disk = SimulatedDisk::new(bed, 256 << 20, spec)?;
@@ -497,20 +497,20 @@ fn disk_with_bandwidth(bed: &mut Testbed, bandwidth: u64) -> Result<(SimulatedDi
     Ok((disk, dir))
 }
 
-/// A program that appends and flushes records of `size` bytes.
+/// Returns a program that appends and flushes records of `size` bytes.
 fn append_to(dir: &Path, size: u64, every_ms: u64) -> LoadCommand {
     let append = LoadCommand::new("append").with("path", dir.join("log").display());
     append.with("size", size).with("every-ms", every_ms)
 }
 
-/// A program whose readers at random offsets are `steady` for some hundreds of milliseconds, then all `jobs`. No whole number of
-/// these waves makes a second: samples a second apart would find all of them in the same phase.
+/// Returns a program with `steady` readers at random offsets for some hundreds of milliseconds, then with all `jobs`.
+/// No whole number of these waves makes a second: samples a second apart would find all of them in the same phase.
 fn in_waves(bed: &mut Testbed, disk: &SimulatedDisk, size: u64, steady: u64, jobs: u64) -> LoadCommand {
     let read = disk.device.reader(size).with("jobs", jobs).with("steady", steady);
     read.with("pause-ms", bed.range(280..=420)).flag("random").flag("direct")
 }
 
-/// A program that reads asynchronously at random offsets.
+/// Returns a program that reads asynchronously at random offsets.
 fn async_reader(disk: &SimulatedDisk, program: &str, size: u64) -> LoadCommand {
     LoadCommand::new(program).with("path", disk.device.node.display()).with("size", size)
 }
@@ -519,7 +519,7 @@ fn device(disk: &SimulatedDisk) -> EntityPattern {
     EntityPattern::device(&disk.device.name)
 }
 
-/// A log on a disk that is slow to flush: of one thread, or of worker threads beside a writer on a fast disk.
+/// Starts a log on a disk that is slow to flush: of one thread, or of worker threads next to a writer on a fast disk.
 fn flush_bound(bed: &mut Testbed, in_threads: bool) -> Result<Expect> {
     let latency = Duration::from_micros(bed.range(100..=400));
     let spec = DiskSpec { flush: Duration::from_millis(bed.range(10..=30)), ..DiskSpec::new(latency, 16) };
@@ -537,7 +537,7 @@ fn flush_bound(bed: &mut Testbed, in_threads: bool) -> Result<Expect> {
     Ok(Expect::subject(subjects).culprit([append]))
 }
 
-/// A program that writes a lot to a file system of its own, on a fast disk.
+/// Starts a program that writes a lot to a separate file system on a fast disk.
 pub fn start_writer_elsewhere(bed: &mut Testbed) -> Result<()> {
     let disk = SimulatedDisk::new(bed, 256 << 20, DiskSpec::new(Duration::ZERO, 4))?;
     let dir = disk.device.ext4(bed, "other", &[])?;

@@ -1,4 +1,4 @@
-//! File systems without space or inodes.
+//! Trials with file systems without space or inodes.
 
 use super::disk::start_writer_elsewhere;
 use crate::disk::{DiskSpec, SimulatedDisk, write_file};
@@ -77,7 +77,7 @@ pub const TRIALS: &[Trial] = &[
             let dir = file_system(bed, 512 << 20, &["-m", "0"])?;
             occupy(&dir, bed.range(86..=92))?;
             let append = LoadCommand::new("append").with("path", dir.join("log").display());
-            // It has its full length within two seconds.
+            // The log reaches its full length within two seconds.
             append.with("size", 1 << 20).with("every-ms", bed.range(50..=100)).flag("lazy").start(bed)?;
             Ok(Expect::healthy())
         },
@@ -96,13 +96,13 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// ext4 on a fast disk. `options` are those of mkfs.ext4.
+/// Creates ext4 on a fast disk. `options` are those of mkfs.ext4.
 fn file_system(bed: &mut Testbed, bytes: u64, options: &[&str]) -> Result<PathBuf> {
     let disk = SimulatedDisk::new(bed, bytes, DiskSpec::new(Duration::ZERO, 4))?;
     disk.device.ext4(bed, "full", options)
 }
 
-/// Uses up so many hundredths of the available space, and returns how many bytes are left.
+/// Uses up this percentage of the available space, and returns how many bytes are left.
 fn occupy(dir: &Path, percent: u64) -> Result<u64> {
     let space = nix::sys::statvfs::statvfs(dir)?;
     let available = space.blocks_available() * space.fragment_size();

@@ -1,4 +1,5 @@
-//! Three containers, each with a control group and namespaces of its own: one of them slows the others down, or none does.
+//! Trials with three containers, each with its own control group and namespaces: one of them slows the others down, or
+//! none does.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::disk::{DiskSpec, SimulatedDisk, write_file};
@@ -151,10 +152,10 @@ pub const TRIALS: &[Trial] = &[
 
 const INTERFERENCE: Trial = Trial { needs_bpf: true, ..Trial::IDLE };
 
-/// The far end of the uplink.
+/// Address of the far end of the uplink.
 const FAR: &str = "10.215.0.2";
 
-/// What a container runtime makes: a control group named by an id, and namespaces.
+/// Resources that a container runtime creates: a control group named by an id, and namespaces.
 struct Container {
     group: Cgroup,
     ns: NetNs,
@@ -173,7 +174,7 @@ impl Container {
 
 struct Containers {
     pod: Cgroup,
-    /// The namespace that the packets of all of them pass through.
+    /// Namespace that the packets of all containers pass through.
     host: NetNs,
     noisy: Container,
     busy: Container,
@@ -188,14 +189,14 @@ impl Containers {
         Ok(Self { host, noisy: noisy?, busy: busy?, light: light?, pod })
     }
 
-    /// The noisy one slows the others.
+    /// Expects the noisy container to slow down the others.
     fn expect(&self, resource: &'static str) -> Expect {
         let victims = [&self.busy, &self.light].map(|container| container.group.path()).to_vec();
         Expect::interference(InterferenceExpect::Pair { resource, victims, culprit: self.noisy.group.path() })
     }
 }
 
-/// Connects all of them to the host, and that through `uplink` to a namespace at the far end.
+/// Connects all containers to the host, and the host through `uplink` to a namespace at the far end.
 fn uplink(bed: &mut Testbed, all: &Containers) -> Result<NetNs> {
     let far = NetNs::new(bed, "far")?;
     let host = &all.host;

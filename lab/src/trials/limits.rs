@@ -1,4 +1,4 @@
-//! Limits of processes and of the kernel.
+//! Trials with limits of processes and of the kernel.
 
 use crate::expect::EntityPattern::{Host, Named, Process};
 use crate::expect::Expect;

@@ -1,4 +1,4 @@
-//! Memory: too little of it for what runs, or a process that keeps growing.
+//! Memory trials: too little memory for the load, or a process that keeps growing.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::disk::{DiskSpec, SimulatedDisk, write_file};
@@ -25,9 +25,10 @@ pub const TRIALS: &[Trial] = &[
             let group = Cgroup::new(bed, "thrash", &[Controller::Memory])?;
             let limit = bed.range(48..=96) << 20;
             let working_set = limit * bed.range(140..=180) / 100;
-            // Faster, and every page looks used: reclaim finds none to take, and the kernel kills the process instead.
+            // If it were faster, every page would look used: reclaim would find none to take, and the kernel would kill
+            // the process instead.
             let rate = bed.range(40_000..=80_000);
-            // Not on a simulated disk, whose data lies in memory that could itself be swapped out to it.
+            // Not on a simulated disk, whose data is in memory that could itself be swapped out to it.
             swap::on_zram(bed, 8 * limit)?;
             group.set_memory_limit(limit)?;
             let touch = LoadCommand::new("touch").with("bytes", working_set).with("rate", rate);
@@ -106,7 +107,7 @@ pub const TRIALS: &[Trial] = &[
         what: "a process in a cgroup grows steadily and is observed before it reaches the cgroup's limit",
         setup: |bed| {
             let rate = bed.range(100..=300) << 20;
-            // Twice as long as it takes to settle and observe.
+            // Twice the time for settling and observing.
             let limit = rate * bed.range(22..=30);
             let available = mem_available()?;
             if available / 2 < limit {
@@ -138,7 +139,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let group = Cgroup::new(bed, "tables", &[Controller::Memory])?;
             let processes = bed.range(20..=40);
-            // Twice what their page tables take, and what else the kernel needs for them.
+            // Twice the size of their page tables, plus the kernel's other memory for them.
             let (tables, rest) = (processes << 21, processes << 18);
             let limit = tables * 2 + rest;
             let latency = Duration::from_micros(bed.range(800..=1500));
@@ -189,7 +190,7 @@ pub const TRIALS: &[Trial] = &[
         finding: Some("mem.reclaim"),
         never: &["mem.thrashing", "mem.cache_thrash", "mem.compaction", "mem.hugepages_unused"],
         setup: |bed| {
-            // Memory is reclaimed in the background from the moment on at which there is hardly any.
+            // With these settings, the kernel reclaims in the background only when memory is almost exhausted.
             kernel_setting::set(bed, "proc/sys/vm/min_free_kbytes", 8192)?;
             kernel_setting::set(bed, "proc/sys/vm/watermark_scale_factor", 1)?;
             let bursts = bursts_into_full_memory(bed)?;
@@ -347,7 +348,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// The first touch of a page costs kernel time, and the OOM kill is still to come.
+/// Trials with a leak: the first touch of a page costs kernel time, and the OOM kill is still to come.
 const LEAK: Trial = Trial {
     finding: Some("mem.leak"),
     never: &["cpu.system_time", "mem.oom_kill", "mem.thrashing", "cpu.single_thread"],
@@ -362,8 +363,8 @@ fn file_reader(file: &Path) -> LoadCommand {
 const HUGE_PAGE: u64 = 2 << 20;
 const HUGE_PAGES: &str = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 
-/// Reserves as many until the end of the trial. The kernel gives up where memory is too fragmented, but has moved some of it
-/// together by then.
+/// Reserves this many huge pages until the end of the trial. The kernel gives up if memory is too fragmented, but has
+/// compacted some of it by then, so try again.
 fn reserve_huge_pages(bed: &mut Testbed, pages: u64) -> Result<()> {
     kernel_setting::set(bed, HUGE_PAGES, pages)?;
     for _ in 0..20 {
@@ -378,7 +379,7 @@ fn reserve_huge_pages(bed: &mut Testbed, pages: u64) -> Result<()> {
     Err(Error::Missing(format!("{pages} huge pages: memory is too fragmented")))
 }
 
-/// Leaves little memory to everything else: the rest is promised to a program as huge pages, which nothing else can use.
+/// Leaves little memory to everything else: reserves the rest for a program as huge pages, which nothing else can use.
 fn leave_memory(bed: &mut Testbed, left: u64) -> Result<()> {
     let pages = mem_available()?.saturating_sub(left) / HUGE_PAGE;
     reserve_huge_pages(bed, pages)?;
@@ -386,7 +387,8 @@ fn leave_memory(bed: &mut Testbed, left: u64) -> Result<()> {
     Ok(())
 }
 
-/// Little memory, full of page cache: of a file without blocks, which takes no disk, that a program reads through a mapping at this rate.
+/// Leaves little memory and fills it with page cache: a program reads a sparse file, which causes no disk I/O, through
+/// a mapping at this rate.
 fn stream_through_memory(bed: &mut Testbed, rate: u64) -> Result<()> {
     let left = bed.range(2800..=3200) << 20;
     leave_memory(bed, left)?;
@@ -394,12 +396,13 @@ fn stream_through_memory(bed: &mut Testbed, rate: u64) -> Result<()> {
     let file = disk.device.ext4(bed, "fs", &[])?.join("sparse");
     File::create_new(&file)?.set_len(256 << 30)?;
     let stream = LoadCommand::new("map-stream").with("path", file.display()).with("rate", rate);
-    // So that the kernel reclaims by then.
+    // Large enough that the kernel reclaims by then.
     stream.with("first", mem_available()? * 9 / 8).start(bed)?;
     Ok(())
 }
 
-/// A program that takes memory in bursts, beside one that fills it with page cache in between: the process id of the first.
+/// Starts a program that takes memory in bursts, and one that fills memory with page cache in between. Returns the PID
+/// of the first.
 fn bursts_into_full_memory(bed: &mut Testbed) -> Result<u32> {
     let bytes = bed.range(450..=550_u64) << 20;
     stream_through_memory(bed, bytes)?;
@@ -407,25 +410,26 @@ fn bursts_into_full_memory(bed: &mut Testbed) -> Result<u32> {
     Ok(bursts.start(bed)?.pid)
 }
 
-/// A program that takes huge pages and leaves memory fragmented: its process id.
+/// Starts a program that takes huge pages and leaves memory fragmented. Returns its PID.
 fn fragment(bed: &mut Testbed) -> Result<u32> {
     let left = bed.range(4000..=4500) << 20;
     leave_memory(bed, left)?;
-    // In the background the kernel makes some huge pages, but not before they are asked for.
+    // Prevents the kernel from preparing huge pages in the background before they are requested.
     kernel_setting::set(bed, "proc/sys/vm/compaction_proactiveness", 0)?;
-    // It is free memory that is to be fragmented.
+    // The free memory must be fragmented.
     fs::write("/proc/sys/vm/drop_caches", "1").context("drop_caches")?;
     let bytes = bed.range(80..=120_u64) * HUGE_PAGE;
     let program = LoadCommand::new("fragment").with("leave", 300 << 20).with("bytes", bytes).with("every-ms", 600);
     Ok(program.with("seed", bed.range(1..=1 << 30)).start(bed)?.pid)
 }
 
-/// Writes 32 MiB every two seconds, of which a new disk takes 40 to 50 MB a second: the name of the disk, and the writer.
+/// Prepares a writer of 32 MiB every two seconds on a new disk with 40 to 50 MB/s. Returns the name of the disk and the
+/// writer.
 fn write_bursts(bed: &mut Testbed) -> Result<(String, LoadCommand)> {
     let bandwidth = bed.range(40..=50) * 1_000_000;
     let mut disk =
         SimulatedDisk::new(bed, 512 << 20, DiskSpec { bandwidth, ..DiskSpec::new(Duration::from_micros(500), 32) })?;
-    // So that what is written back is not split into small requests.
+    // Keep writeback from being split into small requests.
     disk.device.set_max_request(bed, 1 << 20)?;
     let log = disk.device.ext4(bed, "fs", &[])?.join("log");
     disk.enable_delays()?;
@@ -433,7 +437,7 @@ fn write_bursts(bed: &mut Testbed) -> Result<(String, LoadCommand)> {
     Ok((disk.device.name, writer.flag("lazy")))
 }
 
-/// A program with equal memory, and page sharing that looks for it.
+/// Prepares a program with identical pages, and enables page sharing (KSM) to find them.
 fn mergeable(bed: &mut Testbed) -> Result<LoadCommand> {
     kernel_setting::set(bed, "sys/kernel/mm/ksm/pages_to_scan", 2000)?;
     kernel_setting::set(bed, "sys/kernel/mm/ksm/run", 1)?;
@@ -441,7 +445,7 @@ fn mergeable(bed: &mut Testbed) -> Result<LoadCommand> {
     Ok(LoadCommand::new("mergeable").with("rate", rate).with("hold", rate * 6))
 }
 
-/// Bytes available without swapping.
+/// Returns the bytes available without swapping.
 fn mem_available() -> Result<u64> {
     meminfo("MemAvailable:")
 }

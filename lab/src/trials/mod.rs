@@ -1,4 +1,4 @@
-//! The trials, one table per resource: faults, and healthy controls that resemble them.
+//! Trials, one table per resource: faults, and healthy controls that resemble them.
 
 mod compound;
 mod cpu;
@@ -30,12 +30,12 @@ fn rows() -> impl Iterator<Item = &'static Trial> {
     TABLES.iter().chain(programs::TABLES).chain(vm::TABLES).copied().flatten()
 }
 
-/// All trials: the faults first, then the controls.
+/// Returns all trials: the faults first, then the controls.
 pub fn all() -> impl Iterator<Item = &'static Trial> {
     rows().filter(|trial| trial.finding.is_some()).chain(rows().filter(|trial| trial.finding.is_none()))
 }
 
-/// What a trial is about.
+/// Returns the kind of a trial.
 pub fn kind(trial: &Trial) -> Kind {
     let is_in = |table: &[Trial]| table.iter().any(|row| row.name == trial.name);
     match trial.finding {
@@ -47,7 +47,7 @@ pub fn kind(trial: &Trial) -> Kind {
     }
 }
 
-/// The trial of this name, which a table has named.
+/// Returns the trial of this name, which must be in a table.
 pub fn find(name: &str) -> &'static Trial {
     let named = rows().find(|trial| trial.name == name);
     named.unwrap_or_else(|| unreachable!("a test compares the names in the tables: {name}"))

@@ -1,4 +1,4 @@
-//! Networks: links at their limit, loss, and buffers or queues that are too small.
+//! Network trials: links at their limit, loss, and buffers or queues that are too small.
 
 use crate::error::{Error, Result};
 use crate::expect::EntityPattern::{self, Host, Named, Port, Process};
@@ -258,7 +258,7 @@ pub const TRIALS: &[Trial] = &[
         finding: Some("net.arp_flux"),
         never: &["net.loss", "net.udp_overflow", "net.shaped", "net.nic_drops"],
         setup: |bed| {
-            // The route to the far end leaves by the first interface; what comes by the second one is dropped.
+            // The route to the far end uses the first interface; packets that arrive on the second one are dropped.
             let subnet = shared_subnet(bed, ["veth2", "veth2"])?;
             subnet.near.set("net.ipv4.conf.all.rp_filter", 1)?;
             let (to, rate) = (format!("{}:{}", subnet.near_ips[0], bed.port()), bed.range(50..=500));
@@ -341,7 +341,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let paths = asymmetric_paths(bed)?;
             paths.near.set("net.ipv4.conf.all.rp_filter", 1)?;
-            // Whoever sends from these addresses does not hold them.
+            // The sender does not own the addresses that it uses.
             paths.far.ip(&["route", "add", "local", "198.19.0.0/16", "dev", "lo"])?;
             paths.near.ip(&["route", "add", "198.19.0.0/16", "dev", "veth0"])?;
             let to = format!("{}:{}", paths.near_ip, bed.port());
@@ -436,7 +436,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let (buffer, pause) = (bed.range(8..=64) << 10, bed.range(20_000..=50_000));
             let listener = start_link_changes(bed, buffer, pause, 200)?;
-            // The kernel's choice of an address is the process.
+            // The kernel chooses the PID as the address.
             let socket = Named("socket", format!("route:{}", listener.pid));
             Ok(Expect::subject([socket]).culprit([Process(listener.pid)]))
         },
@@ -536,7 +536,7 @@ const LOSS: Trial = Trial {
     ..Trial::IDLE
 };
 
-/// One to four TCP streams over a link whose shaper holds them back.
+/// Starts one to four TCP streams over a link that its shaper limits.
 pub fn streams_over(bed: &mut Testbed, link: &Link) -> Result<Expect> {
     let (port, streams) = (bed.port(), bed.range(1..=4));
     let to = link.address(port);
@@ -547,7 +547,7 @@ pub fn streams_over(bed: &mut Testbed, link: &Link) -> Result<Expect> {
     Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
 }
 
-/// One TCP stream from the near to the far end; its port and its sender.
+/// Starts one TCP stream from the near to the far end. Returns its port and its sender.
 pub fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)> {
     let port = bed.port();
     let to = link.address(port);
@@ -557,8 +557,8 @@ pub fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)
     Ok((port, source.in_netns(&link.near)?.start(bed)?))
 }
 
-/// A paced stream to the second of two interfaces of one subnet. `answers` are the interfaces by which packets to each of their
-/// addresses come.
+/// Starts a paced stream to the second of two interfaces in one subnet. `answers` are the interfaces on which packets
+/// to each of their addresses arrive.
 fn start_stream_into(bed: &mut Testbed, answers: [&str; 2]) -> Result<()> {
     let subnet = shared_subnet(bed, answers)?;
     let to = format!("{}:{}", subnet.near_ips[1], bed.port());
@@ -568,7 +568,7 @@ fn start_stream_into(bed: &mut Testbed, answers: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Clients that send requests of several segments to the far end, and give up after a second without an answer.
+/// Starts clients that send requests of several segments to the far end, and give up after a second without an answer.
 fn start_requests(bed: &mut Testbed, path: &NarrowPath) -> Result<()> {
     let to = format!("{}:{}", path.far_ip, bed.port());
     LoadCommand::new("sink").with("at", &to).in_netns(&path.far)?.start(bed)?;
@@ -579,7 +579,7 @@ fn start_requests(bed: &mut Testbed, path: &NarrowPath) -> Result<()> {
     Ok(())
 }
 
-/// Datagrams of this size over a link whose far end takes packets of 1300 bytes.
+/// Starts datagrams of this size over a link whose far end accepts packets of 1300 bytes.
 fn start_over_unequal_ends(bed: &mut Testbed, size: u64) -> Result<()> {
     let (link, to) = (veth_pair(bed)?, bed.port());
     link.far.ip(&["link", "set", "veth1", "mtu", "1300"])?;
@@ -590,7 +590,8 @@ fn start_over_unequal_ends(bed: &mut Testbed, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// A program that reads one message of the kernel each `pause_us`, and at least `rate` changes of an interface a second.
+/// Starts a program that reads one kernel message every `pause_us`, and at least `rate` changes of an interface per
+/// second.
 fn start_link_changes(bed: &mut Testbed, buffer: u64, pause_us: u64, rate: u64) -> Result<LoadProcess> {
     let ns = NetNs::new(bed, "near")?;
     let listener = LoadCommand::new("netlink-listener").with("buffer", buffer).with("every-us", pause_us);
@@ -600,19 +601,20 @@ fn start_link_changes(bed: &mut Testbed, buffer: u64, pause_us: u64, rate: u64) 
     Ok(listener)
 }
 
-/// Leaves a namespace a few hundred local ports for connections, and returns how many.
+/// Limits a namespace to a few hundred local ports for connections, and returns how many.
 fn limit_ports(bed: &mut Testbed, ns: &NetNs) -> Result<u64> {
     let (first, ports) = (bed.range(33_000..=50_000), bed.range(200..=600));
     ns.set("net.ipv4.ip_local_port_range", format!("{first} {}", first + ports - 1))?;
     Ok(ports)
 }
 
-/// Opens flows in a namespace that tracks them, whyslow's, until the table holds so many hundredths of its maximum.
+/// Opens flows in a namespace that tracks them, in which whyslow runs, until the table is filled to this percentage of
+/// its maximum.
 fn open_flows(bed: &mut Testbed, percent: u64) -> Result<()> {
     let link = veth_pair(bed)?;
     track_connections(bed, &link.near)?;
     bed.netns = Some(link.near.path());
-    // No one has joined the multicast groups, so that no one answers.
+    // Nothing has joined the multicast groups, so nothing answers.
     link.near.ip(&["route", "add", "239.0.0.0/8", "dev", "veth0"])?;
     let max = fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max")?;
     let max: u64 = max.trim().parse().map_err(|_| Error::failed("nf_conntrack_max is no number"))?;
@@ -621,7 +623,7 @@ fn open_flows(bed: &mut Testbed, percent: u64) -> Result<()> {
     Ok(())
 }
 
-/// Connections from the near to a port of the far end that are opened and kept.
+/// Opens connections from the near end to a port of the far end, and keeps them open.
 fn hold_connections(bed: &mut Testbed, link: &Link, port: u16, connections: u64) -> Result<LoadProcess> {
     let to = link.address(port);
     LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
@@ -629,13 +631,14 @@ fn hold_connections(bed: &mut Testbed, link: &Link, port: u16, connections: u64)
     clients.in_netns(&link.near)?.start(bed)
 }
 
-/// Tiny datagrams over a veth pair, `rate` per second or as many as possible (0).
+/// Starts tiny datagrams over a veth pair, `rate` per second or as many as possible (0).
 fn start_multicast(bed: &mut Testbed, rate: u64) -> Result<LoadProcess> {
     let (link, size) = (veth_pair(bed)?, bed.range(16..=200));
     start_datagrams(bed, &link, size, rate, 10)
 }
 
-/// Datagrams over a link, `rate` per second in bursts. No one has joined the multicast group, so that only sending costs anything.
+/// Starts datagrams over a link, `rate` per second in bursts. Nothing has joined the multicast group, so only sending
+/// costs CPU time.
 fn start_datagrams(bed: &mut Testbed, link: &Link, size: u64, rate: u64, burst: u64) -> Result<LoadProcess> {
     link.near.ip(&["route", "add", "239.0.0.0/8", "dev", "veth0"])?;
     let to = format!("239.{}.0.1:{}", bed.range(1..=250), bed.port());

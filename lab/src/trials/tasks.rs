@@ -1,4 +1,4 @@
-//! Tasks that wait for each other, or in the kernel.
+//! Trials with tasks that wait for each other or in the kernel.
 
 use crate::disk::{DiskSpec, SimulatedDisk, freeze};
 use crate::expect::EntityPattern::{Process, Thread};
@@ -70,7 +70,7 @@ pub const TRIALS: &[Trial] = &[
         what: "several threads do their part of each frame, wait for each other in futex(2), and for the next frame",
         setup: |bed| {
             let (threads, rate) = (bed.range(2..=6), bed.choose(&[30, 60, 120]));
-            // A fifth of one CPU in all: the threads of a frame want to run at the same time.
+            // A fifth of one CPU in total: the threads of a frame want to run at the same time.
             let work = 200_000 / rate / threads;
             LoadCommand::new("frames").with("threads", threads).with("rate", rate).with("work-us", work).start(bed)?;
             Ok(Expect::healthy())

@@ -1,4 +1,4 @@
-//! A virtual machine with systemd and a disk that outlives it: it can be rebooted, and lose its power.
+//! A virtual machine with systemd and a persistent disk, which can be rebooted and can lose its power.
 
 use super::guest::{FIRST_SYSTEMD, Guest, KERNEL, last_lines};
 use super::spec::VmSpec;
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A boot, or a script, takes no longer.
+/// Time limit of a boot or a script.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The size of the disk, a sparse file.
+/// Size of the disk, a sparse file.
 const DISK_BYTES: u64 = 2 << 30;
-/// Comes before the status of a script.
+/// Separator before the status of a script.
 const STATUS: char = '\u{1f}';
 
 /// A running machine.
@@ -25,21 +25,21 @@ pub struct Durable<'g> {
     disk: PathBuf,
     qemu: ChildGuard,
     control: UnixStream,
-    /// What came over the line and was not read yet.
+    /// Bytes received from the line and not yet processed.
     received: Vec<u8>,
 }
 
-/// What a script printed, and its status.
+/// Output of a script, and its exit status.
 pub struct Ran {
     pub output: String,
     pub status: u32,
 }
 
 impl<'g> Durable<'g> {
-    /// Starts it with an empty disk.
+    /// Starts the machine with an empty disk.
     ///
     /// # Errors
-    /// QEMU or mkfs.ext4 is missing, or it does not boot.
+    /// Fails if QEMU or mkfs.ext4 is missing, or if the machine does not boot.
     pub fn start(guest: &'g Guest<'g>) -> Result<Self> {
         let disk = guest.run_folder().join("disk");
         File::create(&disk).and_then(|file| file.set_len(DISK_BYTES)).context(disk.display())?;
@@ -52,14 +52,14 @@ impl<'g> Durable<'g> {
         let (console, socket, errors) = (run.join("console"), run.join("control"), run.join("qemu"));
         let mut qemu = guest.qemu(&VmSpec::PLAIN);
         qemu.arg("-drive").arg(format!("file={},format=raw,if=none,id=disk", disk.display()));
-        // In a slot behind those of the other disks, so that it is the third.
+        // In a slot behind those of the other disks, so that it becomes the third.
         qemu.args(["-device", "virtio-blk-pci,drive=disk,serial=lab,addr=0x10"]);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
         qemu.arg("-serial").arg(format!("unix:{},server=on,wait=off", socket.display()));
         qemu.args(["-append", &format!("{KERNEL} {FIRST_SYSTEMD} WHYSLOW_LAB_DURABLE=1")]);
         kill_with_parent(&mut qemu);
         qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
-        // The socket of the boot before.
+        // Socket of the previous boot.
         drop(fs::remove_file(&socket));
         let qemu = ChildGuard(qemu.spawn().map_err(|_| Error::Missing("the program qemu-system-x86_64".into()))?);
         let connect = || Ok(UnixStream::connect(&socket).ok());
@@ -71,10 +71,10 @@ impl<'g> Durable<'g> {
         Ok(machine)
     }
 
-    /// Runs a script to its end.
+    /// Runs a script to completion.
     ///
     /// # Errors
-    /// The machine does not answer.
+    /// Fails if the machine does not answer.
     pub fn script(&mut self, script: &str) -> Result<Ran> {
         self.send(script)?;
         let mut output = String::new();
@@ -90,20 +90,20 @@ impl<'g> Durable<'g> {
         }
     }
 
-    /// Shuts it down in order, and waits until it is up again.
+    /// Shuts the machine down in order, and waits until it is up again.
     ///
     /// # Errors
-    /// It does not come up again.
+    /// Fails if it does not come up again.
     pub fn reboot(&mut self) -> Result<()> {
         // systemd may end the shell before it has answered.
         self.send("systemctl reboot")?;
         self.wait_until_ready()
     }
 
-    /// Cuts its power, and starts it again with the same disk.
+    /// Cuts the machine's power, and starts it again with the same disk.
     ///
     /// # Errors
-    /// It does not come up again.
+    /// Fails if it does not come up again.
     pub fn lose_power(self) -> Result<Self> {
         let Self { guest, disk, qemu, .. } = self;
         drop(qemu);
@@ -121,7 +121,7 @@ impl<'g> Durable<'g> {
         Ok(())
     }
 
-    /// The next line that it sends.
+    /// Returns the next line from the machine.
     fn line(&mut self) -> Result<String> {
         let Self { control, received, qemu, .. } = self;
         let line = interrupt::wait_for(LIMIT, || {

@@ -1,4 +1,4 @@
-//! Starts a virtual machine for a trial: the lab itself runs in it, and its outcome comes back over a serial line.
+//! Starts a virtual machine for a trial: the lab itself runs in it, and returns its outcome over a serial line.
 
 use super::VmSpec;
 use super::spec::ARGS;
@@ -13,24 +13,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What a trial may take beyond the time for which whyslow observes. The CPUs are emulated, and the machine may have other work.
+/// Time allowed for a trial beyond whyslow's observation time. The CPUs are emulated, and the machine may have other
+/// work.
 const GRACE: Duration = Duration::from_secs(480);
-/// The kernel's command line. Emulated timers and time stamp counters of a busy host fail the kernel's tests.
+/// Kernel command line. On a busy host, emulated timers and time stamp counters fail the kernel's self-tests.
 pub(super) const KERNEL: &str = "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off";
 
-/// A CPU that does not switch tasks for a minute ends the guest, which prints what each CPU does.
+/// Kernel options: a CPU that does not switch tasks for a minute ends the guest, which prints a backtrace of each CPU.
 const LOCKUP: &str = "loglevel=5 watchdog_thresh=30 softlockup_panic=1 sysctl.kernel.softlockup_all_cpu_backtrace=1";
-/// What the kernel prints then.
+/// Message that the kernel prints in this case.
 const LOCKED_UP: &str = "BUG: soft lockup";
-/// The most lines of a fault: what it is, and where it happened.
+/// Maximum number of lines for a fault: its kind and its location.
 const MOST_FAULT_LINES: usize = 12;
-/// The most lines of what the CPUs do.
+/// Maximum number of lines for the backtraces of the CPUs.
 const MOST_LINES: usize = 120;
 
-/// The first process is systemd, and no shell; udev leaves the names of interfaces alone. Debian's unit for the first boot would wait for answers.
+/// Options for guests with systemd as the first process instead of a shell; udev keeps the names of interfaces.
+/// Debian's unit for the first boot would wait for input.
 pub(super) const FIRST_SYSTEMD: &str = "WHYSLOW_LAB_SYSTEMD=1 net.ifnames=0 systemd.mask=systemd-firstboot.service";
 
-/// The folder that vm/build-images.sh has filled, and the initial file systems that hold the programs of this run.
+/// Folder that vm/build-images.sh has filled, with the initial file systems that contain the programs of this run.
 pub struct Images {
     folder: PathBuf,
     whyslow: PathBuf,
@@ -38,8 +40,10 @@ pub struct Images {
 }
 
 impl Images {
+    /// Opens the folder and locks it.
+    ///
     /// # Errors
-    /// If the folder has no root file system, or another lab uses it.
+    /// Fails if the folder has no root file system or another lab uses it.
     pub fn open(folder: &Path, whyslow: PathBuf) -> Result<Self> {
         if !folder.join("root.img").is_file() {
             let how = "make it with `make need-lab-vm`, or name another with --images";
@@ -54,10 +58,10 @@ impl Images {
         Ok(images)
     }
 
-    /// The guest with the kernel of a Debian suite.
+    /// Returns the guest with the kernel of a Debian suite.
     ///
     /// # Errors
-    /// If there are no images of it.
+    /// Fails if there are no images of the suite.
     pub fn guest(&self, suite: &str, args: Vec<String>) -> Result<Guest<'_>> {
         let dir = self.folder.join(suite);
         let version = fs::read_to_string(dir.join("version"))
@@ -68,7 +72,7 @@ impl Images {
         Ok(Guest { images: self, dir, initrd, run, kernel: version.trim().to_owned(), args })
     }
 
-    /// Appends the programs to the initial file system of the kernel.
+    /// Appends the programs to the kernel's initial file system.
     fn pack(&self, base: &Path, initrd: &Path) -> Result<()> {
         let tree = self.folder.join("run/tree");
         let lab = tree.join("lab");
@@ -97,7 +101,7 @@ impl Images {
     }
 
     fn remove_run(&self) {
-        // It is not there before the first run.
+        // It does not exist before the first run.
         drop(fs::remove_dir_all(self.folder.join("run")));
     }
 }
@@ -108,33 +112,35 @@ impl Drop for Images {
     }
 }
 
-/// Copies a program without its symbols: those of a debug build are most of it, and all must fit into the guest's memory twice.
+/// Copies a program without its symbols: they make up most of a debug build, and everything must fit into the guest's
+/// memory twice.
 fn strip(program: &Path, to: &Path) -> Result<()> {
     let status = Command::new("strip").arg("-o").args([to, program]).stdin(Stdio::null()).status();
     let status = status.map_err(|_| Error::Missing("the program strip, of binutils".into()))?;
     if status.success() { Ok(()) } else { Err(Error::failed(format!("{}: strip: {status}", program.display()))) }
 }
 
-/// A virtual machine that is started anew for each trial.
+/// A virtual machine that is started afresh for each trial.
 pub struct Guest<'a> {
     images: &'a Images,
     dir: PathBuf,
     initrd: PathBuf,
     run: PathBuf,
     kernel: String,
-    /// Arguments that the lab in the guest gets, beside the trial and its seed.
+    /// Arguments for the lab in the guest, in addition to the trial and its seed.
     args: Vec<String>,
 }
 
 impl Guest<'_> {
-    /// Runs a trial in it.
+    /// Runs a trial in the guest.
     ///
     /// # Errors
-    /// Only [`Error::Interrupted`]: all others are outcomes.
+    /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
     pub fn run(&self, trial: &Trial, seed: u64, observed: Duration) -> Result<Outcome> {
         let mut outcome = Outcome::of(trial.name, seed, |outcome| {
             let text = match self.boot(trial, seed, observed) {
-                // Seen once in hundreds of guests, and why is not known. What the CPUs did shows whether whyslow is to blame.
+                // Seen once in hundreds of guests, for an unknown reason. The backtraces show whether whyslow is to
+                // blame.
                 Err(Error::Failed(why)) if why.contains(LOCKED_UP) => {
                     eprintln!("{}: {why}\nThe guest is started again.", trial.name);
                     self.boot(trial, seed, observed)?
@@ -152,7 +158,7 @@ impl Guest<'_> {
         Ok(outcome)
     }
 
-    /// Starts it, waits until it has ended, and returns what the lab in it printed.
+    /// Starts the guest, waits until it has ended, and returns the output of the lab in it.
     fn boot(&self, trial: &Trial, seed: u64, observed: Duration) -> Result<String> {
         let (console, answer) = (self.run.join("console"), self.run.join("answer"));
         let spec = trial.vm.unwrap_or(&VmSpec::PLAIN);
@@ -161,7 +167,7 @@ impl Guest<'_> {
             qemu.arg("-serial").arg(format!("file:{}", serial.display()));
         }
         let args = format!("--only {} --seed {seed} {}", trial.name, self.args.join(" "));
-        // What is changed there is to be persisted, which takes udev and systemd.
+        // Changes there must be persisted, which takes udev and systemd.
         let with_systemd = spec.systemd || self.args.iter().any(|arg| arg == Observer::COMMANDS);
         let kernel = kernel_line(with_systemd);
         qemu.args(["-no-reboot", "-append", &format!("{kernel} {LOCKUP} {ARGS}=\"{}\"", args.trim())]);
@@ -187,10 +193,10 @@ impl Guest<'_> {
         }
     }
 
-    /// Starts it with the fault of a trial and a shell on this terminal, until the shell ends.
+    /// Starts the guest with the fault of a trial and a shell on this terminal, until the shell ends.
     ///
     /// # Errors
-    /// QEMU is missing or fails.
+    /// Fails if QEMU is missing or fails.
     pub fn hold(&self, trial: &Trial, seed: u64) -> Result<()> {
         let spec = trial.vm.unwrap_or(&VmSpec::PLAIN);
         // Empty if this is not a terminal.
@@ -209,7 +215,7 @@ impl Guest<'_> {
         if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU: {status}"))) }
     }
 
-    /// Where the programs of this run, and what the guest writes, are.
+    /// Returns the folder of the programs of this run and of the guest's output.
     pub(super) fn run_folder(&self) -> &Path {
         &self.run
     }
@@ -231,7 +237,7 @@ fn kernel_line(with_systemd: bool) -> String {
     if with_systemd { format!("{KERNEL} {FIRST_SYSTEMD}") } else { KERNEL.to_owned() }
 }
 
-/// The last lines of a text that others wrote, as one; where the kernel gave up, the lines from there on.
+/// Joins the last lines of a log into one; after a kernel fault, the lines from there on.
 pub(super) fn last_lines(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -240,7 +246,7 @@ pub(super) fn last_lines(path: &Path) -> String {
     if let Some(from) = first(LOCKED_UP) {
         return lines[from..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
     }
-    // What went wrong stands before it.
+    // The cause precedes it.
     let faults = ["BUG: ", "Oops: ", "general protection fault", "Kernel panic"].into_iter().filter_map(first);
     let from = faults.min().unwrap_or(lines.len().saturating_sub(3));
     lines[from..].iter().take(MOST_FAULT_LINES).copied().collect::<Vec<_>>().join(" | ")

@@ -1,4 +1,4 @@
-//! Runs trials in virtual machines, each on a kernel of Debian's: see vm/README.md.
+//! Runs trials in virtual machines, each on a Debian kernel: see vm/README.md.
 
 mod durable;
 mod guest;

@@ -1,26 +1,26 @@
-//! The virtual machine that a trial needs.
+//! Specification of the virtual machine that a trial needs.
 
 use std::fs;
 
-/// What a virtual machine consists of, beside the disks of its root file system.
+/// Hardware of a virtual machine, in addition to the disk of its root file system.
 pub struct VmSpec {
     pub cpus: u32,
     pub memory_mib: u32,
-    /// Further arguments of QEMU: devices, NUMA nodes.
+    /// Further QEMU arguments: devices, NUMA nodes.
     pub qemu: &'static [&'static str],
     /// Whether systemd is its first process.
     pub systemd: bool,
 }
 
 impl VmSpec {
-    /// Two CPUs and a gigabyte of memory; the other specifications say how they differ.
+    /// Two CPUs and a gigabyte of memory; the other specifications state their differences.
     pub const PLAIN: Self = Self { cpus: 2, memory_mib: 1024, qemu: &[], systemd: false };
 }
 
-/// The environment variable, set on the kernel's command line, that holds the arguments of the lab in the guest.
+/// Environment variable, set on the kernel's command line, with the arguments of the lab in the guest.
 pub const ARGS: &str = "WHYSLOW_LAB_ARGS";
 
-/// Whether this is a machine that the lab has started, and may change without undoing it.
+/// Returns whether this is a machine that the lab has started, and may change without undoing it.
 pub fn is_guest() -> bool {
     fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains(ARGS))
 }

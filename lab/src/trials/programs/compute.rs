@@ -1,4 +1,4 @@
-//! gcc and ffmpeg.
+//! Trials with gcc and ffmpeg.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::error::{Context, Result};
@@ -75,7 +75,7 @@ fn compile(bed: &mut Testbed, at_once: u64, before: &str) -> Result<u32> {
     ProgramCommand::new(&home, "sh", "dash")?.args(["-c", &script]).start(bed)
 }
 
-/// Encodes a test picture without end.
+/// Encodes a test picture endlessly.
 fn encode(bed: &mut Testbed, pace: &str, group: Option<&Cgroup>) -> Result<u32> {
     let home = home(bed)?;
     let mut ffmpeg = ProgramCommand::new(&home, "ffmpeg", "ffmpeg")?.args(["-nostats", "-loglevel", "error"]);

@@ -1,4 +1,4 @@
-//! Programs in containers of a runtime.
+//! Trials with programs in containers of a runtime.
 
 use crate::container::ContainerSpec;
 use crate::disk::{DiskSpec, SimulatedDisk, write_file};
@@ -67,19 +67,20 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Encodes a test picture without end.
+/// Returns a container that encodes a test picture endlessly.
 fn encode(pace: &[&str]) -> ContainerSpec {
     let before = ["ffmpeg", "-nostats", "-loglevel", "error"];
     let picture = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25", "-c:v", "mpeg4", "-f", "null", "-"];
     ContainerSpec::new(before.iter().chain(pace).chain(&picture))
 }
 
-/// Packs `/data` again and again. tar itself would not read what is written to /dev/null.
+/// Returns a container that archives `/data` again and again. tar itself would not read data that it writes to
+/// /dev/null.
 fn pack(pause: &str) -> ContainerSpec {
     ContainerSpec::new(["sh", "-c", &format!("while :; do tar -C /data -cf - . | cat >/dev/null; {pause}; done")])
 }
 
-/// A file system with so many files of this size.
+/// Creates a file system with this many files of this size.
 fn data_disk(bed: &mut Testbed, files: u64, bytes: u64) -> Result<(SimulatedDisk, PathBuf)> {
     let latency = Duration::from_micros(bed.range(2000..=4000));
     let disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(latency, 2))?;

@@ -1,4 +1,4 @@
-//! PostgreSQL, MariaDB and Redis.
+//! Trials with PostgreSQL, MariaDB and Redis.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::disk::{DiskSpec, SimulatedDisk};
@@ -121,7 +121,8 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// A disk that is not yet slow, and a file system on it that programs may use. Flushes will take a time from a range of microseconds.
+/// Creates a disk without delays yet, with a file system that programs may use. Once enabled, flushes take a time from
+/// a range of microseconds.
 fn data_disk(bed: &mut Testbed, flush_us: std::ops::RangeInclusive<u64>) -> Result<(SimulatedDisk, PathBuf)> {
     let flush = Duration::from_micros(bed.range(flush_us));
     let latency = Duration::from_micros(bed.range(100..=300));
@@ -137,7 +138,7 @@ struct Postgres {
 }
 
 impl Postgres {
-    /// A cluster below `dir`, with the tables of pgbench.
+    /// Starts a cluster below `dir`, with the tables of pgbench.
     fn start(bed: &mut Testbed, dir: &Path) -> Result<Self> {
         let (home, port) = (home(bed)?, bed.port());
         let data = dir.join("cluster").display().to_string();
@@ -157,7 +158,7 @@ impl Postgres {
         Ok(pgbench.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "lab"]))
     }
 
-    /// pgbench's usual transactions until the end of the trial.
+    /// Returns a pgbench command that runs its default transactions until the end of the trial.
     fn bench(&self, options: &[&str]) -> Result<ProgramCommand> {
         Ok(self.pgbench()?.args(["-n", "-T", "3600"]).args(options).args(["postgres"]))
     }
@@ -170,8 +171,8 @@ struct MariaDb {
 }
 
 impl MariaDb {
-    /// A server with its files below `dir`, a table of so many thousand rows, a little above 200 bytes each, and a buffer pool of so
-    /// many megabytes.
+    /// Starts a server with its files below `dir`, a table with this many thousand rows of a little over 200 bytes
+    /// each, and a buffer pool of `megabytes`.
     fn start(bed: &mut Testbed, dir: &Path, thousands: u64, megabytes: u64, group: Option<&Cgroup>) -> Result<Self> {
         let home = home(bed)?;
         let data = format!("--datadir={}", dir.join("data").display());
@@ -180,7 +181,7 @@ impl MariaDb {
         let (port, socket) = (bed.port(), format!("--socket={}", home.join("socket").display()));
         let mut server = ProgramCommand::new(&home, "mariadbd", "mariadb-server-core")?;
         server = server.args(["--no-defaults", &data, &socket, "--bind-address=127.0.0.1", "--skip-grant-tables"]);
-        // Through the page cache.
+        // Use the page cache.
         let pool = format!("--innodb-buffer-pool-size={megabytes}M");
         server = server.args([&format!("--port={port}"), &pool, "--innodb-flush-method=fsync"]);
         if let Some(group) = group {
@@ -199,7 +200,7 @@ impl MariaDb {
         Ok(client.args(["--no-defaults", &self.socket, "-u", "root"]))
     }
 
-    /// A client that looks up one random row after another, or one per pause.
+    /// Starts a client that looks up one random row after another, or one per pause.
     fn look_up(&self, bed: &mut Testbed, pause: Option<Duration>) -> Result<u32> {
         let pause = pause.map_or(String::new(), |pause| format!("do sleep({}); ", pause.as_secs_f64()));
         let random = format!("set @id = 1 + floor(rand() * {}); ", self.rows);
@@ -215,7 +216,7 @@ struct Redis {
 }
 
 impl Redis {
-    /// A server with its files in `dir`.
+    /// Starts a server with its files in `dir`.
     fn start(bed: &mut Testbed, dir: &Path, options: &[&str]) -> Result<Self> {
         let (home, port) = (home(bed)?, bed.port());
         let (dir, text) = (dir.display().to_string(), port.to_string());
@@ -227,12 +228,12 @@ impl Redis {
         Ok(Self { home, port: text })
     }
 
-    /// A client of it.
+    /// Returns a client command.
     fn command(&self, name: &str) -> Result<ProgramCommand> {
         Ok(ProgramCommand::new(&self.home, name, "redis-tools")?.args(["-h", "127.0.0.1", "-p", &self.port]))
     }
 
-    /// A client that repeats one command.
+    /// Returns a client that repeats one command.
     fn repeat(&self, command: &[&str], every: Duration) -> Result<ProgramCommand> {
         let every = every.as_secs_f64().to_string();
         Ok(self.command("redis-cli")?.args(["-r", "-1", "-i", &every]).args(command))

@@ -1,4 +1,4 @@
-//! tar and rsync.
+//! Trials with tar and rsync.
 
 use crate::disk::{DiskSpec, SimulatedDisk, write_file};
 use crate::error::{Context, Result};
@@ -63,7 +63,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// A disk with a latency in microseconds and many channels, and so many uncached files of 16 KiB.
+/// Creates a disk with a latency in microseconds and many channels, and this many uncached files of 16 KiB.
 fn small_files(bed: &mut Testbed, latency_us: u64, files: u64) -> Result<(SimulatedDisk, PathBuf)> {
     let mut disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(Duration::from_micros(latency_us), 16))?;
     let dir = disk.device.ext4(bed, "files", &["-O", "^has_journal"])?;
@@ -77,14 +77,14 @@ fn small_files(bed: &mut Testbed, latency_us: u64, files: u64) -> Result<(Simula
     Ok((disk, dir))
 }
 
-/// Archives a directory again and again for a reader, a command of the shell.
+/// Archives a directory again and again into `reader`, a shell command.
 fn tar(bed: &mut Testbed, dir: &std::path::Path, reader: &str) -> Result<u32> {
     let home = home(bed)?;
     let script = format!("while :; do tar cf - -C {} . | {reader}; done", dir.display());
     ProgramCommand::new(&home, "sh", "dash")?.args(["-c", &script]).start(bed)
 }
 
-/// The port of rsync's server.
+/// Port of the rsync server.
 const RSYNC: u16 = 8730;
 
 /// Copies a file of a gigabyte from the far end of a link, which is shaped there, with a limit in kilobytes per second.

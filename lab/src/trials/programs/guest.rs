@@ -1,4 +1,5 @@
-//! Virtual machines of QEMU, whose CPUs are emulated: the lab may be a virtual machine itself, without KVM.
+//! Trials with QEMU virtual machines whose CPUs are emulated, because the lab may itself run in a virtual machine
+//! without KVM.
 
 use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::error::{Context, Error, Result};
@@ -13,16 +14,17 @@ use std::path::Path;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-/// `jmp $`: computes for ever, without a kernel.
+/// Boot code `jmp $`: computes forever, without a kernel.
 const SPIN: &[u8] = &[0xeb, 0xfe];
-/// Reads the first sector of the first IDE disk, again and again, and stops its CPU until the disk's interrupt (14) has come.
+/// Boot code that reads the first sector of the first IDE disk again and again, and halts its CPU until the disk's
+/// interrupt (14) arrives.
 #[rustfmt::skip]
 const READ: &[u8] = &[
     // cli; ds, es and ss = 0; sp = 0x7c00
     0xfa, 0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xc0, 0x8e, 0xd0, 0xbc, 0x00, 0x7c,
     // Interrupt 0x76 = 0:7c60, the handler below
     0xc7, 0x06, 0xd8, 0x01, 0x60, 0x7c, 0xa3, 0xda, 0x01,
-    // Both interrupt controllers let it through, and the disk makes it
+    // Both interrupt controllers let it through, and the disk raises it
     0xe4, 0xa1, 0x24, 0xbf, 0xe6, 0xa1, 0xe4, 0x21, 0x24, 0xfb, 0xe6, 0x21, 0xba, 0xf6, 0x03, 0x30, 0xc0, 0xee,
     // again: [0x7b00] = 0; LBA, one sector, number 0; the command 0x20, READ SECTORS
     0xc6, 0x06, 0x00, 0x7b, 0x00, 0xba, 0xf6, 0x01, 0xb0, 0xe0, 0xee, 0xba, 0xf2, 0x01, 0xb0, 0x01, 0xee,
@@ -34,7 +36,8 @@ const READ: &[u8] = &[
     // The handler: reads the status, sets [0x7b00], and ends the interrupt at both controllers
     0x50, 0x52, 0xba, 0xf7, 0x01, 0xec, 0xc6, 0x06, 0x00, 0x7b, 0x01, 0xb0, 0x20, 0xe6, 0xa0, 0xe6, 0x20, 0x5a, 0x58, 0xcf,
 ];
-/// Writes the second sector in the same way (0x30, WRITE SECTORS): the disk asks for its words (DRQ), and interrupts when it has written it.
+/// Boot code that writes the second sector in the same way (0x30, WRITE SECTORS): the disk requests the words (DRQ),
+/// and interrupts when it has written them.
 #[rustfmt::skip]
 const WRITE: &[u8] = &[
     0xfa, 0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xc0, 0x8e, 0xd0, 0xbc, 0x00, 0x7c,
@@ -50,7 +53,7 @@ const WRITE: &[u8] = &[
     0xfa, 0x80, 0x3e, 0x00, 0x7b, 0x00, 0x75, 0x04, 0xfb, 0xf4, 0xeb, 0xf4, 0xeb, 0xc2,
     0x50, 0x52, 0xba, 0xf7, 0x01, 0xec, 0xc6, 0x06, 0x00, 0x7b, 0x01, 0xb0, 0x20, 0xe6, 0xa0, 0xe6, 0x20, 0x5a, 0x58, 0xcf,
 ];
-/// `cli; hlt; jmp $-1`: stops its CPU.
+/// Boot code `cli; hlt; jmp $-1`: halts its CPU.
 const HALT: &[u8] = &[0xfa, 0xf4, 0xeb, 0xfd];
 const BOOT_SECTOR: usize = 512;
 const IMAGE: usize = 1 << 20;
@@ -151,18 +154,18 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// What a guest is given, other than its boot sector.
+/// Configuration of a guest, other than its boot sector.
 #[derive(Default)]
 struct Given<'a> {
-    /// A program that starts it.
+    /// Program that starts it, with arguments.
     before: &'a [&'a str],
-    /// More options of its disk.
+    /// Further options of its disk.
     drive: &'a str,
-    /// A monitor that others may connect to.
+    /// Whether it has a monitor that others may connect to.
     has_monitor: bool,
 }
 
-/// Starts a guest whose boot sector is this code.
+/// Starts a guest with this code as its boot sector.
 fn start(bed: &mut Testbed, home: &Path, name: &str, code: &[u8], given: &Given<'_>) -> Result<u32> {
     let mut sector = code.to_vec();
     sector.resize(BOOT_SECTOR - 2, 0);

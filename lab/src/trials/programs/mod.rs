@@ -1,4 +1,4 @@
-//! Real programs doing real work: healthy, and each with one fault.
+//! Trials with real programs doing real work: healthy, and each with one fault.
 
 mod compute;
 mod container;

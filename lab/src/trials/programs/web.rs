@@ -1,4 +1,4 @@
-//! nginx, and services in JavaScript, Java and Python.
+//! Trials with nginx, and services in JavaScript, Java and Python.
 
 use crate::cgroup::{Cgroup, Controller};
 use crate::error::{Context, Result};
@@ -141,7 +141,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// One process, which logs nothing.
+/// Arguments of nginx: one process that logs nothing.
 const NGINX_ARGS: &[&str] = &["-p", ".", "-c", "nginx.conf", "-e", "nginx.err"];
 
 fn nginx(home: &Path, port: u16) -> Result<ProgramCommand> {
@@ -173,7 +173,8 @@ fn python(bed: &mut Testbed, script: &str) -> Result<u32> {
     ProgramCommand::new(&home, "python3", "python3")?.args(["service.py"]).start_and_await(bed, "ready")
 }
 
-/// A service that holds so many megabytes, replaces them again and again, and pauses for some milliseconds after each megabyte.
+/// Starts a service that holds this many megabytes, replaces them again and again, and pauses for some milliseconds
+/// after each megabyte.
 fn java(bed: &mut Testbed, options: &[&str], megabytes: u64, pause_ms: u64) -> Result<u32> {
     let home = home(bed)?;
     let text = format!(
@@ -189,7 +190,7 @@ fn java(bed: &mut Testbed, options: &[&str], megabytes: u64, pause_ms: u64) -> R
     java.args(options).args(["Service.java"]).start_and_await(bed, "ready")
 }
 
-/// As many requests as the server answers.
+/// Starts clients that send requests as fast as the server answers.
 fn ask_without_end(bed: &mut Testbed, home: &Path, port: u16, clients: u64) -> Result<u32> {
     let ab = ProgramCommand::new(home, "ab", "apache2-utils")?;
     let options = ["-q", "-r", "-k", "-s", "300", "-t", "3600", "-n", "1000000", "-c", &clients.to_string()];

@@ -1,4 +1,4 @@
-//! What only version 2 of control groups has.
+//! Trials of features that only version 2 of control groups has.
 
 use super::{null_disks, reader};
 use crate::cgroup::{Cgroup, Controller};
@@ -203,7 +203,8 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Has the kernel share a disk out by cost (blk-iocost). The cost model says 1000 reads a second; the disk can do many more.
+/// Returns a script that makes the kernel share a disk by cost (blk-iocost). The cost model allows 1000 reads per
+/// second; the disk can do many more.
 fn shared_by_cost(disk: &str) -> String {
     format!(
         "d=$(cat /sys/block/{disk}/dev)
@@ -212,7 +213,7 @@ fn shared_by_cost(disk: &str) -> String {
     )
 }
 
-/// The second CPU only is for this group.
+/// Returns a script that restricts a group to the second CPU.
 fn on_one_cpu(group: &Cgroup) -> String {
     format!("echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control; echo 1 >/sys/fs/cgroup{}/cpuset.cpus", group.path())
 }

@@ -1,4 +1,4 @@
-//! Multipath, LVM, and delays of the device mapper.
+//! Trials with multipath, LVM, and delays of the device mapper.
 
 use super::scsi::scsi_disks;
 use super::{device, null_disks, reader};
@@ -119,7 +119,7 @@ pub const TRIALS: &[Trial] = &[
             table("vol", "linear /dev/nullb0 0", "nullb0")?;
             reader("dm-0", 4096).with("rate", 100 * 4096).start(bed)?;
             shell("dmsetup suspend --noflush vol")?;
-            // The reader cannot end before.
+            // The reader cannot end before the volume is resumed.
             bed.defer(|| drop(shell("dmsetup resume vol")));
             Ok(Expect::subject([Named("volume", "vol".into()), device("dm-0")]))
         },
@@ -247,8 +247,8 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// The device mapper device `mp`, `dm-0`, over two paths to one disk of scsi_debug, from which a program reads at a moderate rate; the
-/// second path's name.
+/// Creates the multipath device `mp`, `dm-0`, over two paths to one scsi_debug disk, from which a program reads at a
+/// moderate rate. Returns the name of the second path.
 fn multipath_with_reader(bed: &mut Testbed) -> Result<String> {
     let disks = scsi_disks("add_host=2 vpd_use_hostno=0 max_luns=1 ndelay=500000")?;
     let names: Vec<&str> = disks.iter().map(|disk| &*disk.name).collect();
@@ -263,7 +263,7 @@ fn multipath_over(paths: &[&str]) -> Result<()> {
     table("mp", &format!("multipath 0 0 1 1 round-robin 0 {} 1{listed}", paths.len()), paths[0])
 }
 
-/// The encrypted volume `secret`, `dm-0`, on `nullb0`.
+/// Creates the encrypted volume `secret`, `dm-0`, on `nullb0`.
 fn encrypted() -> Result<()> {
     modules(&["dm_crypt"])?;
     // Newer kernels have it built in.
@@ -272,7 +272,7 @@ fn encrypted() -> Result<()> {
     table("secret", &format!("crypt aes-xts-plain64 {key} 0 /dev/nullb0 0"), "nullb0")
 }
 
-/// A device of the device mapper that is as large as a disk.
+/// Creates a device-mapper device that is as large as a disk.
 fn table(name: &str, target: &str, disk: &str) -> Result<()> {
     modules(&["dm_mod"])?;
     shell(&format!(
@@ -282,7 +282,8 @@ fn table(name: &str, target: &str, disk: &str) -> Result<()> {
     .map(drop)
 }
 
-/// The volume group `vg` on these disks, and what a script makes in it. LVM takes disks of null_blk only if it is told to.
+/// Creates the volume group `vg` on these disks, and runs a script that creates volumes in it. LVM must be configured
+/// to accept null_blk disks.
 fn volumes(disks: &[&str], script: &str) -> Result<()> {
     modules(&["dm_mod", "dm_snapshot", "dm_thin_pool"])?;
     let listed: String = disks.iter().map(|disk| format!(" /dev/{disk}")).collect();
@@ -293,12 +294,12 @@ fn volumes(disks: &[&str], script: &str) -> Result<()> {
     .map(drop)
 }
 
-/// A volume, `dm-0`, that is striped over `nullb0` and `nullb1`.
+/// Creates a volume, `dm-0`, that is striped over `nullb0` and `nullb1`.
 fn striped() -> Result<()> {
     volumes(&["nullb0", "nullb1"], "lvcreate -q -y -Wn -Zn -i 2 -I 64k -n striped -L 300M vg")
 }
 
-/// An ext4 at /srv, on a volume that has a snapshot, on a disk with this latency.
+/// Creates an ext4 at /srv, on a volume that has a snapshot, on a disk with this latency.
 fn volume_with_snapshot(latency_us: u64) -> Result<()> {
     null_disks(600, &[latency_us])?;
     volumes(
@@ -308,7 +309,8 @@ fn volume_with_snapshot(latency_us: u64) -> Result<()> {
     )
 }
 
-/// A thin pool of 128 MiB with a volume of 1 GiB, as LVM names them: lvcreate itself wants udev to zero a volume of a pool.
+/// Creates a thin pool of 128 MiB with a volume of 1 GiB, with the names that LVM uses: lvcreate itself needs udev to
+/// zero a volume of a pool.
 fn thin_pool() -> Result<()> {
     null_disks(128, &[0, 0])?;
     modules(&["dm_mod", "dm_thin_pool"])?;

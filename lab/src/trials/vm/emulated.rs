@@ -1,4 +1,5 @@
-//! Disks emulated by QEMU: with a sector that cannot be read (docs/devel/blkdebug.rst of QEMU), and NVMe with two paths.
+//! Trials with disks emulated by QEMU: with an unreadable sector (docs/devel/blkdebug.rst of QEMU), and NVMe with two
+//! paths.
 
 use super::{device, reader};
 use crate::error::{Error, Result};
@@ -8,9 +9,9 @@ use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::vm::{VmSpec, background, modules, shell};
 
-/// A disk of 64 MiB that reads as zeros, but for one sector.
+/// A disk of 64 MiB that reads as zeros, except for one sector.
 ///
-/// The raw format on top causes the event on which the error waits.
+/// The raw format on top causes the event that triggers the error.
 const DAMAGED: &str = "driver=raw,node-name=damaged,file.driver=blkdebug,file.image.driver=null-co,file.image.size=67108864,\
                        file.image.read-zeroes=on,file.inject-error.0.event=read_aio,file.inject-error.0.errno=5,\
                        file.inject-error.0.sector=1000,file.inject-error.0.once=off";
@@ -89,18 +90,18 @@ const MEDIUM_ERROR: Trial = Trial {
 fn read_the_damaged_sector(bed: &mut Testbed, driver: &str) -> Result<Expect> {
     modules(&[driver, "sd_mod"])?;
     let name = disk()?;
-    // Unless this read fails, there is nothing to find.
+    // Without this read failing, there is nothing to find.
     shell(&format!("! dd if=/dev/{name} of=/dev/null bs=4k skip=125 count=1 iflag=direct"))?;
     let read =
         format!("while :; do dd if=/dev/{name} of=/dev/null bs=4k skip=125 count=1 iflag=direct; sleep 0.5; done");
     background(bed, &read)?;
-    // A disk with an address on a SCSI bus is called by that.
+    // A disk with an address on a SCSI bus is named by that address.
     let address = shell(&format!("basename $(readlink -f /sys/block/{name}/device)"))?.trim().to_owned();
     let part = |kind: &'static str| Named(kind, address.clone());
     Ok(Expect::subject([device(&name), part("device"), part("drive")]))
 }
 
-/// The disk with the serial number of the lab.
+/// Returns the disk with the lab's serial number.
 fn disk() -> Result<String> {
     let found = shell(&format!(
         "for i in $(seq 50); do for d in /sys/block/*; do

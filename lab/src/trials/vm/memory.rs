@@ -1,4 +1,4 @@
-//! Memory on several NUMA nodes.
+//! Trials with memory on several NUMA nodes.
 
 use crate::error::Error;
 use crate::expect::EntityPattern::{Host, Named, Process};
@@ -31,7 +31,7 @@ pub const TRIALS: &[Trial] = &[
         never: &["mem.thrashing", "mem.reclaim", "mem.leak"],
         vm: Some(&NODES),
         setup: |bed| {
-            // Fills the first node but for 40 MB, and keeps it.
+            // Fills the first node except for 40 MB, and keeps it full.
             let free = shell("awk '/MemFree:/ { print $4 }' /sys/devices/system/node/node0/meminfo")?;
             let free: u64 = free.trim().parse().map_err(|_| Error::failed(format!("free memory of node0: {free}")))?;
             let bytes = (free * 1024).saturating_sub(40_000_000);
@@ -58,7 +58,7 @@ pub const TRIALS: &[Trial] = &[
             let bytes = bed.range(100..=200) * 1_000_000;
             let run = "exec numactl --membind=0 --cpunodebind=1 /lab/whyslow-lab load touch";
             let pid = background(bed, &format!("{run} --bytes {bytes}"))?;
-            // Where its memory lies is only read on demand, live; a recording has what follows from it.
+            // The location of its memory is read only live and on demand; a recording contains only the consequences.
             Ok(Expect::subject([Process(pid)]).effect("cpu.single_thread", Expect::subject([Process(pid)])))
         },
         ..Trial::IDLE

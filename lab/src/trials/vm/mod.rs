@@ -1,4 +1,5 @@
-//! Trials that need a kernel with modules, or devices, that few machines have: they run in a virtual machine (vm/README.md).
+//! Trials that need a kernel with modules, or devices, that few machines have; they run in a virtual machine
+//! (vm/README.md).
 
 mod cgroup;
 mod device_mapper;
@@ -32,19 +33,19 @@ pub const TABLES: &[&[Trial]] = &[
     remote::TRIALS,
 ];
 
-/// Disks with an exact latency, `nullb0` and so on, that keep what is written to them (Documentation/block/null_blk.rst).
+/// Creates disks with an exact latency, `nullb0` and so on, that store written data (Documentation/block/null_blk.rst).
 ///
-/// Each serves 64 requests at once, and takes `latencies_us` for one.
+/// Each serves 64 requests at once; `latencies_us` are their latencies per request.
 fn null_disks(mib: u64, latencies_us: &[u64]) -> Result<()> {
     null_disks_of(64, mib, latencies_us)
 }
 
-/// The same, which serve so many requests at once.
+/// Creates disks as [`null_disks`] does, which serve `depth` requests at once.
 fn null_disks_of(depth: u32, mib: u64, latencies_us: &[u64]) -> Result<()> {
     modules(&["null_blk nr_devices=0"])?;
     shell("mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config")?;
     for (number, latency) in latencies_us.iter().enumerate() {
-        // Without a latency a request is completed at once.
+        // Without a latency, requests are completed immediately.
         let (mode, nanoseconds) = if *latency == 0 { (0, 10_000) } else { (2, latency * 1000) };
         shell(&format!(
             "mkdir /sys/kernel/config/nullb/nullb{number}
@@ -56,7 +57,7 @@ fn null_disks_of(depth: u32, mib: u64, latencies_us: &[u64]) -> Result<()> {
     Ok(())
 }
 
-/// Reads a device at random, past the page cache.
+/// Returns a load that reads a device at random offsets, bypassing the page cache.
 fn reader(device: &str, size: u64) -> LoadCommand {
     random_reads(LoadCommand::new("read"), device, size)
 }

@@ -1,4 +1,4 @@
-//! Links with delay and loss (tc-netem(8)), bonds, bridges and network cards.
+//! Trials with delay and loss on links (tc-netem(8)), bonds, bridges and network cards.
 
 use crate::error::Result;
 use crate::expect::EntityPattern::{self, Port, Process};
@@ -237,7 +237,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Gives an interface netem with these settings.
+/// Adds netem with these settings to an interface.
 fn netem(within: &str, interface: &str, settings: &str) -> Result<()> {
     modules(&["sch_netem"])?;
     shell(&format!("ip {within} tc qdisc add dev {interface} root netem {settings}")).map(drop)
@@ -250,7 +250,7 @@ fn paced_stream(bed: &mut Testbed, link: &Link, rate: u64) -> Result<Expect> {
     Ok(Expect::healthy())
 }
 
-/// Two ends, each with a bond of this mode over two veths: `veth0` to `veth1` and `veth2` to `veth3`.
+/// Creates two ends, each with a bond of this mode over two veths: `veth0` to `veth1` and `veth2` to `veth3`.
 fn two_way_bond(bed: &mut Testbed, mode: &str) -> Result<Link> {
     let link = veth_pair(bed)?;
     modules(&["bonding"])?;
@@ -265,7 +265,7 @@ fn two_way_bond(bed: &mut Testbed, mode: &str) -> Result<Link> {
     Ok(link)
 }
 
-/// `eth0` with the address 10.219.0.1, and `eth1` in a namespace.
+/// Sets up `eth0` with the address 10.219.0.1, and `eth1` in a namespace.
 fn two_cards(bed: &mut Testbed) -> Result<NetNs> {
     let far = NetNs::new(bed, "far")?;
     modules(&["e1000e"])?;
@@ -278,7 +278,7 @@ fn two_cards(bed: &mut Testbed) -> Result<NetNs> {
     Ok(far)
 }
 
-/// `bond0` over both cards, one of which is in use.
+/// Creates `bond0` over both cards, one of which is in use.
 fn bond() -> Result<()> {
     modules(&["e1000e", "bonding"])?;
     shell(
@@ -291,7 +291,7 @@ fn bond() -> Result<()> {
     .map(drop)
 }
 
-/// Makes the MTU of a port of the bridge smaller than what a stream sends through it.
+/// Makes the MTU of a bridge port smaller than the packets of a stream through it.
 fn smaller_mtu(bed: &mut Testbed, link: &Link, interface: &str) -> Result<Expect> {
     shell(&format!(
         "ip -n wslab-mid link set {interface} mtu 1400; ip -n wslab-mid link set br0 mtu 1500
@@ -307,7 +307,7 @@ fn smaller_mtu(bed: &mut Testbed, link: &Link, interface: &str) -> Result<Expect
     ]))
 }
 
-/// Two ends whose veths are ports of a bridge in a third namespace.
+/// Creates two ends whose veths are ports of a bridge in a third namespace.
 fn bridged(bed: &mut Testbed) -> Result<Link> {
     let link = veth_pair(bed)?;
     modules(&["bridge"])?;

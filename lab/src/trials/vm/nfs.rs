@@ -1,4 +1,4 @@
-//! NFS: server and client are this machine.
+//! NFS trials: this machine is both server and client.
 
 use super::null_disks;
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             export(200, "hard,timeo=20,retrans=1")?;
             append_at_ease(bed)?;
-            // A server that starts first waits for clients to reclaim their locks.
+            // A server that starts for the first time waits for clients to reclaim their locks.
             shell("sleep 1; rpc.nfsd 0; sleep 8")?;
             shell(SERVE)?;
             shell("sleep 20")?;
@@ -75,7 +75,7 @@ fn append_at_ease(bed: &mut Testbed) -> Result<()> {
 }
 
 fn expect() -> Expect {
-    // The kernel's log knows the server, and not the mount.
+    // The kernel's log names the server, not the mount.
     let mount = |name: &str| Named("mount", name.into());
     Expect::subject([mount("/mnt"), mount("127.0.0.1"), Named("nfs", "/mnt".into())])
 }

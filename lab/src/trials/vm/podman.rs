@@ -1,4 +1,4 @@
-//! Containers of Podman, with the limits of its options (podman-run(1)).
+//! Trials with Podman containers, with the limits of its options (podman-run(1)).
 
 use crate::error::Result;
 use crate::expect::EntityPattern::{self, Command, Named};
@@ -45,7 +45,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Starts a container with these options that runs a shell script; its control group.
+/// Starts a container with these options that runs a shell script. Returns its control group.
 fn container(options: &str, script: &str) -> Result<EntityPattern> {
     let group = shell(&format!(
         "mkdir -p /srv/root/bin /srv/root/dev /srv/root/proc /srv/root/sys /srv/root/tmp /srv/root/etc /srv/root/run

@@ -1,4 +1,4 @@
-//! Arrays of the md driver, and file systems with their log on another disk.
+//! Trials with arrays of the md driver, and file systems with their log on another disk.
 
 use super::{device, null_disks, null_disks_of, reader};
 use crate::error::Result;
@@ -233,7 +233,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Sixteen programs read from a RAID 0 whose members serve one request at a time.
+/// Starts sixteen programs that read from a RAID 0 whose members serve one request at a time.
 fn striped_reads(bed: &mut Testbed, chunk_kib: u32, size: u64) -> Result<Expect> {
     null_disks_of(1, 200, &[4_000; 4])?;
     array(&format!("--level=0 --chunk={chunk_kib}"), &["nullb0", "nullb1", "nullb2", "nullb3"])?;
@@ -242,14 +242,14 @@ fn striped_reads(bed: &mut Testbed, chunk_kib: u32, size: u64) -> Result<Expect>
     Ok(Expect::subject(members.chain([device("md0")]).collect::<Vec<_>>()).culprit([Process(read.pid)]))
 }
 
-/// A program appends to a log at /srv and flushes each record, for which it waits on the disk `waited_for`.
+/// Starts a program that appends to a log at /srv and flushes each record, for which it waits on the disk `waited_for`.
 fn flushed_records(bed: &mut Testbed, waited_for: &str) -> Result<Expect> {
-    // Each record makes the file longer, which is a transaction of the journal.
+    // Each record extends the file, which is a transaction of the journal.
     let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
     Ok(Expect::subject([device(waited_for), Process(append.pid)]).culprit([Process(append.pid)]))
 }
 
-/// An ext4 at /srv on `nullb0`, with its journal on `nullb1`.
+/// Creates an ext4 at /srv on `nullb0`, with its journal on `nullb1`.
 fn file_system_with_journal_disk(data_latency_us: u64, journal_latency_us: u64) -> Result<()> {
     null_disks(400, &[data_latency_us, journal_latency_us])?;
     shell(
@@ -259,13 +259,13 @@ fn file_system_with_journal_disk(data_latency_us: u64, journal_latency_us: u64) 
     .map(drop)
 }
 
-/// A mirror of two disks of this size, with these latencies.
+/// Creates a mirror of two disks of this size, with these latencies.
 fn mirror(mib: u64, latencies_us: &[u64; 2]) -> Result<()> {
     null_disks(mib, latencies_us)?;
     array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])
 }
 
-/// Replaces a disk of the array `md0`, onto which it is rebuilt for as long as a trial takes.
+/// Replaces a disk of the array `md0`; the rebuild takes at least as long as a trial.
 fn rebuild_slowly() -> Result<()> {
     shell(
         "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
@@ -274,13 +274,13 @@ fn rebuild_slowly() -> Result<()> {
     .map(drop)
 }
 
-/// A RAID 5 of three disks with these latencies.
+/// Creates a RAID 5 of three disks with these latencies.
 fn raid5(latencies_us: &[u64; 3]) -> Result<()> {
     null_disks(256, latencies_us)?;
     array("--level=5 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])
 }
 
-/// The array `md0` over these disks.
+/// Creates the array `md0` over these disks.
 fn array(options: &str, members: &[&str]) -> Result<()> {
     modules(&["md_mod", "raid0", "raid1", "raid10", "raid456"])?;
     let listed: String = members.iter().map(|member| format!(" /dev/{member}")).collect();

@@ -1,5 +1,5 @@
-//! Disks of another machine, by iSCSI and NVMe over TCP: their targets are the kernel's own (drivers/target/iscsi, drivers/nvme/target),
-//! behind a link in a network namespace of its own.
+//! Trials with remote disks over iSCSI and NVMe/TCP: their targets are the kernel's own (drivers/target/iscsi,
+//! drivers/nvme/target), behind a link in a separate network namespace.
 
 use super::{device, null_disks, reader};
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ fn read_at_ease(bed: &mut Testbed, disk: &str) -> Result<Expect> {
     Ok(Expect::healthy())
 }
 
-/// Delays what the target sends, while programs read.
+/// Delays the packets that the target sends, while programs read.
 fn delay(bed: &mut Testbed, disk: &str) -> Result<Expect> {
     modules(&["sch_netem"])?;
     shell(&format!("ip netns exec wslab-far tc qdisc add dev veth1 root netem delay {}ms", bed.range(60..=120)))?;
@@ -126,14 +126,14 @@ fn cut(bed: &mut Testbed, disk: &str) -> Result<Expect> {
     Ok(Expect::subject(names(disk)).culprit([Process(read.pid)]))
 }
 
-/// The disk, and its only path, if it is one of NVMe (drivers/nvme/host/multipath.c).
+/// Returns the disk and, for NVMe, its only path (drivers/nvme/host/multipath.c).
 fn names(disk: &str) -> [EntityPattern; 2] {
     let path =
         disk.rsplit_once('n').map_or(disk.to_owned(), |(controller, namespace)| format!("{controller}c0n{namespace}"));
     [device(disk), device(&path)]
 }
 
-/// A disk with a latency of 300 us, and the links to the namespace of its target.
+/// Creates a disk with a latency of 300 us, and the links to the namespace of its target.
 fn links(count: u32) -> Result<()> {
     null_disks(128, &[300])?;
     shell("ip netns add wslab-far; ip -n wslab-far link set lo up")?;
@@ -147,7 +147,7 @@ fn links(count: u32) -> Result<()> {
     Ok(())
 }
 
-/// The name of the disk that appears.
+/// Waits for a disk to appear, and returns its name.
 fn appeared(pattern: &str) -> Result<String> {
     let found = shell(&format!(
         "for i in $(seq 100); do for disk in /sys/block/{pattern}; do
@@ -158,7 +158,7 @@ fn appeared(pattern: &str) -> Result<String> {
     if name.is_empty() { Err(Error::failed("the disk of the target did not appear")) } else { Ok(name) }
 }
 
-/// Attaches the disk by iSCSI; its name.
+/// Attaches the disk through iSCSI, and returns its name.
 fn iscsi() -> Result<String> {
     links(1)?;
     modules(&["target_core_mod", "target_core_iblock", "iscsi_target_mod", "iscsi_tcp", "sd_mod"])?;
@@ -184,7 +184,7 @@ fn iscsi() -> Result<String> {
     appeared("sd*")
 }
 
-/// Attaches the disk by NVMe over TCP, by one path for each link; its name.
+/// Attaches the disk through NVMe/TCP, with one path for each link, and returns its name.
 fn nvme_over_tcp(paths: u32) -> Result<String> {
     links(paths)?;
     modules(&["nvmet", "nvmet_tcp", "nvme_tcp"])?;

@@ -1,4 +1,4 @@
-//! SCSI disks that fail (scsi_debug: drivers/scsi/scsi_debug.c).
+//! Trials with failing SCSI disks (scsi_debug: drivers/scsi/scsi_debug.c).
 
 use super::{device, reader};
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ pub const TRIALS: &[Trial] = &[
                 disk.name
             );
             background(bed, &read)?;
-            // Until then it hangs.
+            // The disk hangs until it is offline.
             shell(&format!(
                 "for i in $(seq 120); do grep -q offline /sys/block/{}/device/state && exit 0; sleep 0.5; done; exit 1",
                 disk.name
@@ -155,12 +155,13 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// A program writes blocks of 4 KiB to a partition that starts at this sector of 512 bytes; its name. The disk's own blocks are of 4 KiB.
+/// Starts a program that writes blocks of 4 KiB to a partition that starts at this sector of 512 bytes, on a disk with
+/// physical blocks of 4 KiB. Returns the partition's name.
 fn write_to_partition(bed: &mut Testbed, start: u32) -> Result<String> {
     let disk = scsi_disk("physblk_exp=3 ndelay=2000000")?;
     let part = format!("{}1", disk.name);
     shell(&format!("addpart /dev/{} 1 {start} 120000", disk.name))?;
-    // udev looks at a disk again whenever one that could write to it closes it.
+    // udev probes a disk again whenever a program that could write to it closes it.
     let write = format!(
         "while exec 3>/dev/{part}; do for _ in $(seq 100); do dd if=/dev/zero bs=4k count=50 oflag=direct >&3; sleep 0.5; done; done"
     );
@@ -168,11 +169,11 @@ fn write_to_partition(bed: &mut Testbed, start: u32) -> Result<String> {
     Ok(part)
 }
 
-/// A disk of scsi_debug.
+/// A scsi_debug disk.
 pub struct ScsiDisk {
-    /// `sda`.
+    /// Device name, such as `sda`.
     pub name: String,
-    /// `0:0:0:0`.
+    /// SCSI address, such as `0:0:0:0`.
     pub address: String,
 }
 
@@ -182,14 +183,14 @@ impl ScsiDisk {
         shell(&format!("echo {value} >/sys/block/{}/device/{attribute}", self.name)).map(drop)
     }
 
-    /// The finding is about it.
+    /// Expects the finding to be about this disk.
     fn expect(&self) -> Expect {
         let part = |kind: &'static str| Named(kind, self.address.clone());
         Expect::subject([device(&self.name), part("device"), part("disk"), part("part"), part("target"), part("drive")])
     }
 }
 
-/// Sets parameters of the driver while it runs: `every_nth=20 opts=0x4`.
+/// Sets parameters of the running driver, such as `every_nth=20 opts=0x4`.
 fn driver(parameters: &str) -> Result<()> {
     for (name, value) in parameters.split(' ').filter_map(|parameter| parameter.split_once('=')) {
         shell(&format!("echo {value} >/sys/bus/pseudo/drivers/scsi_debug/{name}"))?;
@@ -197,7 +198,7 @@ fn driver(parameters: &str) -> Result<()> {
     Ok(())
 }
 
-/// The disks that the driver sets up with these parameters.
+/// Returns the disks that the driver sets up with these parameters.
 pub fn scsi_disks(parameters: &str) -> Result<Vec<ScsiDisk>> {
     modules(&["sd_mod", &format!("scsi_debug dev_size_mb=64 {parameters}")])?;
     // They are probed in the background.

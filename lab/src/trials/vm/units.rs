@@ -1,4 +1,4 @@
-//! Units of systemd and slices of users, with the limits that systemd sets (systemd.resource-control(5)).
+//! Trials with systemd units and user slices, with the limits that systemd sets (systemd.resource-control(5)).
 
 use super::{null_disks, random_reads};
 use crate::error::Result;
