@@ -1,5 +1,5 @@
-//! How often a finding is right at each confidence, over all captures under crates/import/tests/fixtures, whose causes are in
-//! `calibration.toml`; docs/accuracy.md has the table.
+//! Measures how often a finding is right at each confidence, over all captures under crates/import/tests/fixtures,
+//! whose causes are in `calibration.toml`; docs/accuracy.md has the table.
 
 mod captured;
 
@@ -13,11 +13,11 @@ use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin};
 
 const CAUSES: &str = include_str!("calibration.toml");
-/// The least share of findings that must be right.
+/// The minimum share of findings that must be right.
 const HIGH: f64 = 0.98;
 const MEDIUM: f64 = 0.8;
 
-/// `None` if nothing can be read.
+/// Returns `None` if nothing can be read.
 fn judged(files: &[PathBuf], rules: &RuleBook) -> Option<Diagnosis> {
     let input = |path: &PathBuf| Input {
         name: path.file_name().unwrap().to_string_lossy().into_owned(),

@@ -1,6 +1,6 @@
-//! Captures as people posted them, read by the program from the outside.
+//! Helpers for captures as people posted them, read by the program from the outside.
 
-// Each test program uses a part of this.
+// Each test program only uses a part of this.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use whyslow_sense::read_captured;
 /// The folder of the captures.
 pub const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures");
 
-/// All captures by the names they have in `calibration.toml`: files, and folders of the files of one incident.
+/// Returns all captures by their names in `calibration.toml`: files, and folders with the files of one incident.
 pub fn captures() -> BTreeMap<String, Vec<PathBuf>> {
     let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
     let listed = |folder: &str| -> Vec<PathBuf> {
@@ -32,7 +32,7 @@ pub fn captures() -> BTreeMap<String, Vec<PathBuf>> {
     files.map(|file| (name(&file), vec![file])).chain(cases).collect()
 }
 
-/// The program in the folder of the captures, with no configuration.
+/// Runs the program in the folder of the captures, without any configuration.
 pub fn read(args: &[&str]) -> Output {
     let config = whyslow_testing::folder();
     Command::new(env!("CARGO_BIN_EXE_whyslow"))
@@ -45,7 +45,7 @@ pub fn read(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What texts contain, with the files of /proc and /sys in them.
+/// Returns the captures in these texts, including files of /proc and /sys.
 pub fn captures_of<'t>(
     texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     strict: bool,
@@ -60,12 +60,12 @@ pub fn captures_of<'t>(
     Ok(join(contents.captures, copies))
 }
 
-/// What a program printed.
+/// Returns what a program printed, as text.
 pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// The diagnosis of files, which must be read.
+/// Returns the diagnosis of files, which must be readable.
 pub fn diagnosis(files: &[&str]) -> Diagnosis {
     let out = read(&[&["--json"], files].concat());
     assert_eq!(out.status.code(), Some(0), "{files:?}: {}", text(&out.stderr));
@@ -74,22 +74,22 @@ pub fn diagnosis(files: &[&str]) -> Diagnosis {
     d
 }
 
-/// The findings, in their order.
+/// Returns the keys of the findings, in their order.
 pub fn keys(d: &Diagnosis) -> Vec<String> {
     d.findings.iter().map(Finding::key).collect()
 }
 
-/// The first finding; empty where there is none.
+/// Returns the key of the first finding; empty if there is none.
 pub fn first(d: &Diagnosis) -> String {
     keys(d).first().cloned().unwrap_or_default()
 }
 
-/// This finding.
+/// Returns the finding with this key.
 pub fn finding<'d>(d: &'d Diagnosis, key: &str) -> &'d Finding {
     d.findings.iter().find(|f| f.key() == key).unwrap_or_else(|| panic!("no {key} among {:?}", keys(d)))
 }
 
-/// A number of evidence or figures.
+/// Returns a number from evidence or figures.
 pub fn number(evidence: &[Evidence], metric: &str) -> Option<f64> {
     match evidence.iter().find(|e| e.metric == metric)?.value {
         Reading::Number(n) => Some(n),
@@ -97,7 +97,7 @@ pub fn number(evidence: &[Evidence], metric: &str) -> Option<f64> {
     }
 }
 
-/// Figures of a thing, each within two per cent of what was printed.
+/// Asserts the figures of a subject, each within two per cent of the printed value.
 pub fn figures(d: &Diagnosis, name: &str, expected: &[(&str, f64)]) {
     let of: Vec<_> = d.figures.iter().filter(|f| f.subject.name == name).collect();
     for (metric, want) in expected {

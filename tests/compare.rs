@@ -1,4 +1,4 @@
-//! `whyslow baseline` and `whyslow compare` on recordings of known physics, and on this machine.
+//! Tests of `whyslow baseline` and `whyslow compare` on recordings of known physics, and on this machine.
 
 mod quiet;
 mod recorded;
@@ -16,10 +16,11 @@ use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
 const LENGTH: u64 = 1800;
-/// When the disk becomes half as fast, and the machine's setting another.
+/// Second at which the disk becomes half as fast and a setting of the machine changes.
 const WORSE: u64 = 1200;
 
-/// What a disk has read by a second: some 100 requests of 64 KiB a second, which swing over a few seconds, then half of them.
+/// Returns the number of reads up to a second: some 100 requests of 64 KiB per second, varying over a few seconds, then
+/// half as many.
 fn reads(t: u64) -> u64 {
     let rate = |t: u64| (100 + (t * 7919 % 13) * 2) / if t < WORSE { 1 } else { 2 };
     (0..t).map(rate).sum()
@@ -95,7 +96,7 @@ fn what_differs_is_told_and_what_does_not_is_not() {
 
 #[test]
 fn baselines_are_kept_listed_shown_and_deleted() {
-    // On a file system that is nearly full less is recorded.
+    // On a nearly full file system, the recorder records less.
     let dir = whyslow_testing::memory_folder();
     let out: serde_json::Value =
         serde_json::from_str(&done(dir.path(), &["baseline", "save", "now", "--json", "--for", "3s"])).unwrap();
@@ -150,12 +151,12 @@ fn benchmarks_are_compared_by_their_files() {
     assert_eq!(run(dir.path(), &["compare", &old, &other]).status.code(), Some(2));
 }
 
-/// The path of a fixture.
+/// Returns the path of a fixture.
 fn capture(name: &str) -> String {
     format!("{}/../import/tests/fixtures/{name}.txt", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What `whyslow read` concludes from captures.
+/// Returns the diagnosis that `whyslow read` makes of captures.
 fn read(names: &[&str]) -> Diagnosis {
     let files: Vec<String> = names.iter().map(|name| capture(name)).collect();
     let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
@@ -163,7 +164,7 @@ fn read(names: &[&str]) -> Diagnosis {
     serde_json::from_slice(&out.stdout).expect("a diagnosis")
 }
 
-/// The only conclusion from two captures, which `whyslow compare` draws, too.
+/// Returns the only conclusion from two captures; `whyslow compare` must draw the same.
 fn concluded(a: &str, b: &str) -> String {
     let d = read(&[a, b]);
     let [comparison] = &d.comparisons[..] else { panic!("{:?}", d.comparisons) };
@@ -187,7 +188,7 @@ fn spreading_a_load_over_disks_only_moves_the_wait() {
     assert!(small.contains("moves no more") && small.contains("1.28 ms instead of 975 µs"), "{small}");
 }
 
-/// Something must say that a setting was changed: two hosts, two days and two programs are no experiment.
+/// Something must state that a setting was changed: two hosts, two days or two programs are not an experiment.
 #[test]
 fn captures_that_nothing_connects_are_not_compared() {
     let dir = folder();
@@ -228,7 +229,7 @@ fn disks_that_share_something_are_slower_together() {
         assert!(together.starts_with(&format!("{disk} moves ")), "{together}");
         assert!(together.ends_with(" alone: they share what limits them."), "{together}");
     }
-    // The client's disks and the server's one are the same load, no experiment.
+    // The client's disks and the server's one disk carry the same load; this is no experiment.
     let layers = read(&["power5-iostat-x-concurrent", "power5-iostat-x-server"]);
     assert_eq!((layers.findings[0].id.as_str(), layers.comparisons), ("disk.shared", vec![]));
 }
@@ -268,7 +269,7 @@ fn a_changed_option_of_a_tool_is_what_the_result_is_about() {
     let expected = "fio with iodepth=16 instead of iodepth=1: randwrite of /mnt/t 36.6 MiB/s → 185 MiB/s (5.1 times): more in \
                     flight help, but less than in proportion: it is near its limit.";
     assert_eq!(depth, expected);
-    // Read together, these are runs of one capture.
+    // Read together, these are runs in one capture.
     let concluded = |a: &str, b: &str| {
         let [conclusion] = &compared(folder().path(), &capture(a), &capture(b)).conclusions[..] else {
             panic!("{a}, {b}")

@@ -1,4 +1,5 @@
-//! What each published capture must yield: figures within two per cent of what was printed, and the conclusions.
+//! Tests of what each published capture must yield: figures within two per cent of the printed values, and the
+//! conclusions.
 
 mod captured;
 
@@ -13,7 +14,7 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 const SECTOR: f64 = 512.0;
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
-/// The diagnosis of files, as the program makes it.
+/// Returns the program's diagnosis of files.
 fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
     let text =
         |name: &&str| std::fs::read_to_string(Path::new(FIXTURES).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -27,12 +28,12 @@ fn diagnosis(files: &[&str]) -> Diagnosis {
     judged(files).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
-/// Figures of one device of one capture.
+/// Asserts the figures of one device in one capture.
 fn device(file: &str, name: &str, expected: &[(&str, f64)]) {
     figures(&diagnosis(&[file]), name, expected);
 }
 
-/// One number of a thing.
+/// Returns one number of a subject.
 fn figure(d: &Diagnosis, name: &str, metric: &str) -> f64 {
     let of = d.figures.iter().filter(|f| f.subject.name == name);
     of.filter_map(|f| number(&f.values, metric)).next().unwrap_or_else(|| panic!("{name}: no {metric}"))
@@ -69,7 +70,7 @@ fn stacks_of_blocked_tasks_show_what_they_wait_for() {
 fn the_largest_object_cache_is_named() {
     for (file, bytes) in [("layouts/slabtop-o.txt", 58_880.0), ("layouts/proc-slabinfo.txt", 58_880.0)] {
         let d = diagnosis(&[file]);
-        // Caches of files are reclaimed when memory is needed.
+        // The kernel reclaims page cache when it needs memory.
         figures(&d, "host", &[("mem.largest_cache_bytes", bytes * 1024.0)]);
         assert_eq!(keys(&d), [""; 0]);
     }
@@ -80,7 +81,7 @@ fn memory_that_huge_pages_or_page_tables_take() {
     let d = diagnosis(&["layouts/meminfo-hugepages.txt"]);
     assert_eq!(keys(&d), ["mem.hugepages_unused@host"]);
     let unused = finding(&d, "mem.hugepages_unused@host");
-    // 23,200 of 2 MiB, as 300 of the 23,500 free ones are promised; 800 are needed.
+    // 23,200 pages of 2 MiB, because 300 of the 23,500 free ones are reserved; 800 are needed.
     assert_eq!(number(&unused.evidence, "mem.hugepages_unused"), Some(23_200.0 * 2.0 * MIB));
     assert_eq!(unused.confidence, Confidence::High);
     assert_eq!(unused.actions[0].set["hugepages.nr@hugepages-2048kB"], "800");
@@ -118,7 +119,7 @@ fn queues_rings_and_pauses_of_network_cards() {
     let d = diagnosis(&["layouts/ethtool-S-queues.txt"]);
     assert_eq!(keys(&d), ["net.nic_drops@eth2"]);
     let drops = finding(&d, "net.nic_drops@eth2");
-    // 512,042 of 515,745, among 214,802,113 packets received.
+    // 512,042 of 515,745 drops, and 214,802,113 packets received.
     assert_eq!(
         drops.summary,
         "Receive queue 2 of eth2 has dropped 99.3 % of the 515745 packets that all 4 queues have dropped since boot."
@@ -171,7 +172,7 @@ fn what_interfaces_drop_and_damage_within_a_minute() {
 
 #[test]
 fn waits_that_were_traced() {
-    // Everything is fast enough there.
+    // Everything is fast enough in these captures.
     assert_eq!(keys(&diagnosis(&["runqlat.txt"])), [""; 0]);
     assert_eq!(keys(&diagnosis(&["layouts/biolatency-bt.txt"])), [""; 0]);
     let d = diagnosis(&["runqslower.txt"]);
@@ -193,17 +194,17 @@ fn waits_that_were_traced() {
 
 #[test]
 fn logs_of_nmon_and_atop() {
-    // Both were taken while one program wrote with fsync, some hundred times a second, and the machine had nothing else to wait for.
+    // Both were taken while one program wrote with fsync, some hundred times a second, on an otherwise idle machine.
     for file in ["nmon.txt", "atop-P-ALL.txt", "atop.txt"] {
         assert_eq!(keys(&diagnosis(&[file])), [""; 0], "{file}");
     }
-    // Of both CPUs: 3, 1 and 2 ticks of waiting, of 372, 368 and 369.
+    // Both CPUs: 3, 1 and 2 ticks of waiting, out of 372, 368 and 369.
     figures(&diagnosis(&["atop-P-ALL.txt"]), "host", &[("cpu.iowait", 6.0 / 1109.0)]);
 }
 
 #[test]
 fn an_archive_of_pcp() {
-    // Taken while six dd wrote with oflag=direct,dsync.
+    // Taken while six dd processes wrote with oflag=direct,dsync.
     let d = diagnosis(&["pmlogdump.txt"]);
     assert_eq!(keys(&d), ["disk.flush_bound@vda"]);
     let found = finding(&d, "disk.flush_bound@vda");
@@ -340,7 +341,7 @@ fn what_is_asked_for_is_cut() {
     assert_eq!(first(&large), "disk.saturated@sdj");
     let pair = diagnosis(&["san-iostat-x-4096k.txt", "san-iostat-x-1024k.txt"]);
     assert!(keys(&pair).iter().any(|key| key.starts_with("disk.request_split@sdj")), "{:?}", keys(&pair));
-    // The multipath driver cuts them to 32 KiB; spreading them over its paths gains 5.8 % at most.
+    // The multipath driver splits the requests into 32 KiB; spreading them over its paths gains at most 5.8 %.
     let [on, off] = ["on", "off"].map(|mode| diagnosis(&[&format!("san-iostat-x-multipath-rr-{mode}.txt")]));
     finding(&on, "disk.request_split@sdd");
     finding(&off, "disk.request_split@sdd");
@@ -434,7 +435,7 @@ fn a_stream_read_and_bursts_written() {
     let burst = finding(&bursts, "disk.write_burst@sdj");
     let height = number(&burst.evidence, "disk.peak_write_rate").unwrap();
     assert!((height / (208.0 * 1e6) - 1.0).abs() < 0.05, "{height}");
-    // The mean of all requests: those of a burst's first second wait 340 ms, those of the next two 500 ms.
+    // The mean of all requests: requests in the first second of a burst wait 340 ms, those in the next two 500 ms.
     let wait = figure(&bursts, "sdj", "disk.wait");
     assert!((0.34..0.52).contains(&wait), "{wait}");
 }
@@ -478,7 +479,7 @@ fn a_database_waits_for_its_log_and_latches() {
         finding(&d, id);
     }
     assert!(keys(&d).iter().all(|key| !key.starts_with("db.read_latency")), "reads of 10 ms are fine");
-    // By their share of the database's time: 51.9 % on reads, 24.4 % on log syncs.
+    // Ordered by share of the database's time: 51.9 % for reads, 24.4 % for log syncs.
     let order: Vec<&str> = d.findings.iter().map(|finding| finding.id.as_str()).take(2).collect();
     assert_eq!(order, ["db.buffer_cache", "db.log_sync"]);
     let summary = &d.findings[0].summary;
@@ -512,7 +513,7 @@ fn a_disk_behind_iowait() {
     let vmstat = diagnosis(&["x232-vmstat-2.txt"]);
     assert_eq!(first(&vmstat), "disk.bound@host");
     cleared(&vmstat, "memory");
-    // Rows from 81 to 100 %: the mean of them all.
+    // Rows from 81 to 100 %: the mean of all rows.
     let iowait = figure(&vmstat, "host", "cpu.iowait");
     assert!((0.85..=1.0).contains(&iowait), "{iowait}");
     assert!(figure(&vmstat, "host", "cpu.busy") < 0.15 && figure(&vmstat, "host", "mem.swap_in_rate") == 0.0);
@@ -549,7 +550,7 @@ fn memory_pinned_on_purpose_and_windows_too_small() {
     assert!(told(&before, "timed.segment").contains(&8948.0), "jumbo frames");
 }
 
-/// What a list of threads shows is attributed, though the list of processes hides it.
+/// CPU time in a list of threads is attributed, even if the list of processes hides it.
 #[test]
 fn cpu_time_of_threads_is_attributed_to_their_process() {
     let d = diagnosis(&["cpu-top-threads-hidden.txt", "cpu-ps-elfm.txt"]);
@@ -567,7 +568,7 @@ fn interrupts_of_one_card() {
     assert_eq!(first(&d), "cpu.interrupts@host");
     assert!(d.findings[0].summary.contains("acpi, eth2"), "{}", d.findings[0].summary);
     figures(&d, "host", &[("cpu.most_interrupt", 0.65), ("irq.busiest_rate", 350.0)]);
-    // What ethtool shows is of eth1.
+    // ethtool's output is for eth1.
     assert_eq!(number(&d.findings[0].evidence, "net.coalesce_rx"), None);
     // The handlers of the line name the card.
     let action = &d.findings[0].actions[0];
@@ -648,7 +649,7 @@ fn an_entitlement_below_demand_is_suspected() {
     assert!(!steal.summary.is_empty());
     let bits = |d: &Diagnosis| d.figures.iter().find_map(|f| number(&f.values, "timed.bits")).unwrap();
     assert!((bits(&d) / 530e6 - 1.0).abs() < 0.02);
-    // 35 % while there was work, 100 % before; what idle time there is while tasks are runnable hardly varies.
+    // 35 % while there was work, 100 % before; idle time while tasks are runnable hardly varies.
     assert!((0.35..0.6).contains(&figure(&d, "host", "cpu.idle")));
     assert!(number(&steal.evidence, "cpu.idle_spread").is_some_and(|spread| spread < 0.25), "{:?}", steal.evidence);
     assert!((bits(&diagnosis(&["power5-iperf-after.txt"])) / 1.05e9 - 1.0).abs() < 0.02);

@@ -1,4 +1,4 @@
-//! `whyslow explain` and `whyslow export` on a recording of known physics.
+//! Tests of `whyslow explain` and `whyslow export` on a recording of known physics.
 
 mod kept_screen;
 mod recorded;
@@ -25,15 +25,15 @@ const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC: a segment ends at 400 s.
 const START: i64 = 1_795_279_400 * SECOND as i64;
 const LENGTH: u64 = 480;
-/// When there is more work than processors, and who brings it. The second goes on over the end of a segment.
+/// Times with more work than processors, and the process that causes it. The second one crosses the end of a segment.
 const BUSY: [(std::ops::Range<u64>, &str); 2] = [(127..183, "spin"), (371..434, "batch")];
 
-/// How many seconds of being busy there were before `t`.
+/// Returns the number of busy seconds before `t`.
 fn busy_seconds(t: u64) -> u64 {
     BUSY.iter().map(|(span, _)| t.clamp(span.start, span.end) - span.start).sum()
 }
 
-/// A machine of two processors that is idle, but for the times when it is busy.
+/// Returns a sample of a machine with two processors that is idle except in the busy times.
 fn sample(t: u64) -> Snapshot {
     let mut s = two_cpus(t, START + (t * SECOND) as i64, busy_seconds(t));
     s.task.process.push(one_of_six(1, "init", 1, 0));
@@ -84,7 +84,7 @@ fn run(dir: &Path, command: &str, args: &[&str]) -> Output {
     whyslow(dir, command, args).env("XDG_CONFIG_HOME", config.path()).output().unwrap()
 }
 
-/// Seconds from the start of the recording.
+/// Returns seconds from the start of the recording.
 fn second(time: &str) -> f64 {
     let time = time.strip_prefix("2026-11-21T").and_then(|time| time.strip_suffix('Z')).expect(time);
     let parts: Vec<f64> = time.split(':').map(|part| part.parse().unwrap()).collect();
@@ -139,19 +139,19 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     assert!(short.lines().count() <= 14, "{short}");
     let plain = TextStyle { width: 80, colour: false, all: false, utc: true };
     assert_eq!(short, text::explanation(&all, &plain));
-    // Lines break where the folder's name ends, which has another length in every run.
+    // Line breaks depend on the length of the folder's name, which differs in every run.
     let usual = Explanation { recording: "/var/lib/whyslow".to_owned(), ..all };
     kept_screen::assert_screen("explain", "whyslow explain", &text::explanation(&usual, &plain));
     assert!(["vm.swappiness", "unit db.service restarted"].iter().all(|what| drawn(&["-v"]).contains(what)));
     assert!(drawn(&["--to", "2026-11-21 16:45"]).contains("Healthy"));
 }
 
-/// How long each episode of the next test lasts, and when they begin: at another second of the windows each.
+/// Length and starts of the episodes in the next test: each starts at another second of the windows.
 const SHORT: u64 = 25;
 const STARTS: [u64; 7] = [40, 101, 162, 223, 284, 345, 406];
 
-/// A machine of two CPUs on which a shell starts one short-lived gzip after the other, which takes a quarter of a CPU, and for 25
-/// seconds now and then eight processes compute.
+/// Returns a sample of a machine with two CPUs on which a shell starts one short-lived gzip after the other, which
+/// takes a quarter of a CPU. Now and then, eight processes compute for 25 seconds.
 fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
     let busy: u64 = STARTS.iter().map(|start| t.clamp(*start, start + SHORT) - start).sum();
     let quarter = SECOND / 4;
@@ -183,7 +183,7 @@ fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
         ..ExitedChildren::new(Offspring { parent: shell, name: "gzip".into() })
     });
     for start in STARTS.iter().filter(|start| (**start..=*start + SHORT).contains(&t)) {
-        // Eight get two CPUs less what gzip gets.
+        // The eight share two CPUs minus gzip's part.
         for pid in 0..8 {
             let (ran, waited) = ((t - start) * 7 * quarter / 8, (t - start) * (SECOND - 7 * quarter / 8));
             s.task.process.push(Process::from(ProcessRow {
@@ -216,7 +216,7 @@ fn twenty_five_seconds_of_more_work_than_cpus_are_found_wherever_they_begin() {
     }
 }
 
-/// Judges by the built-in rules, or claims to have and found nothing.
+/// Returns a judge with the fingerprint of the built-in rules and with findings from this function.
 fn judge(findings: impl Fn(&Window, &RuleBook) -> Vec<RecordedFinding> + Send + 'static) -> Judge {
     let book = RuleBook::built_in();
     Judge { rules: book.fingerprint(), findings: Box::new(move |window| findings(window, &book)) }
@@ -266,7 +266,7 @@ evidence = []
 fn what_was_not_recorded_is_said() {
     let dir = folder();
     recorded(dir.path());
-    // 'since' is before now, when this recording had long ended.
+    // `--since` counts back from now, and this recording ended long ago.
     let outside = [
         &["--at", "2020-01-01 03:12"][..],
         &["--from", "2026-11-21 17:00"],
@@ -278,7 +278,8 @@ fn what_was_not_recorded_is_said() {
         assert_eq!(out.status.code(), Some(1), "{outside:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was recorded then"), "{outside:?}");
     }
-    // A time without its day is the last such time: whether 17:00 is after 16:00 would depend on when this runs.
+    // A time without a date means the last such time, so whether 17:00 comes after 16:00 would depend on when this test
+    // runs.
     let backwards = ["--from", "2026-11-21 17:00", "--to", "2026-11-21 16:00"];
     for wrong in [&["--at", "soon"][..], &["--since", "2h", "--from", "03:00"], &backwards] {
         let out = run(dir.path(), "explain", wrong);
@@ -357,7 +358,7 @@ fn a_report_has_the_charts_and_the_episodes_of_the_recording() {
         (user.len(), user[0], user[127], user[128], user[183], user[184]),
         (480, None, Some(0.0), Some(1.0), Some(1.0), Some(0.0))
     );
-    // Six processes on two CPUs, which have their first rate with their second reading.
+    // Six processes on two CPUs; their first rate comes with their second reading.
     let spin = series("process.cpu", "spin");
     assert_eq!((spin[127], spin[128], spin[183], spin[184]), (Some(0.0), Some(2.0), Some(2.0), Some(0.0)));
     assert_eq!(series("process.run_delay", "spin")[150], Some(4.0));
@@ -397,7 +398,7 @@ fn a_full_disk_leaves_no_part_of_a_file() {
     recorded(dir.path());
     for (options, words) in [("size=64k", "No space left on device"), ("size=64k,ro", "Read-only file system")] {
         for name in ["cpu.csv", "cpu.parquet"] {
-            // In a mount namespace of its own, which is gone with it.
+            // In its own mount namespace, which takes the mount away with it.
             let script = format!(
                 "mount -t tmpfs -o {options} wsl-export /mnt && \"$@\"; status=$?; ls -A /mnt; \
                  case {options} in *ro) ;; *) head -c 60k /dev/zero > /mnt/filler; \"$@\"; status=$?; \
@@ -421,13 +422,13 @@ fn a_full_disk_leaves_no_part_of_a_file() {
             assert_eq!(out.status.code(), Some(2), "{options} {name}: {complaint}");
             assert!(complaint.contains(words) && complaint.contains(&format!("/mnt/{name}: ")), "{complaint}");
             let left = String::from_utf8_lossy(&out.stdout);
-            // What fitted before there was the filler is whole.
+            // A file that fitted before the filler was written is complete.
             assert!(left.lines().all(|left| left == name), "{options} {name}: {left}");
         }
     }
 }
 
-/// What the engines that docs/recording.md names make of the files, where python3 has them.
+/// The engines named in docs/recording.md read the same numbers from the files; python3 must have them.
 #[test]
 fn other_engines_read_the_same_numbers() {
     let dir = folder();
@@ -465,8 +466,8 @@ fn other_engines_read_the_same_numbers() {
     }
 }
 
-/// A second of the host `kvm1`, all of whose CPUs are busy from the second to the third minute, and of its guest `db`, from which the host
-/// takes a third of the time meanwhile.
+/// Returns a sample of the host `kvm1`, all of whose CPUs are busy from the second to the third minute, and one of its
+/// guest `db`, from which the host takes a third of the time during that minute.
 fn guest_and_host(t: u64) -> (Snapshot, Snapshot) {
     const ROBBED: std::ops::Range<u64> = 60..120;
     let robbed = t.clamp(ROBBED.start, ROBBED.end) - ROBBED.start;

@@ -1,4 +1,4 @@
-//! `whyslow exporter` from the outside: a real Prometheus and a receiver of OTLP read what it exports.
+//! Tests of `whyslow exporter` from the outside: a real Prometheus and an OTLP receiver read its data.
 
 mod skip;
 
@@ -15,7 +15,7 @@ use whyslow_exporters::names;
 use whyslow_model::catalogue::families;
 use whyslow_testing::{HttpServer, PATIENCE, UrlOn, ends_with_test, http_get, wait_for};
 
-/// What Prometheus is asked for: it is there on every machine, and not zero.
+/// Metric to query in Prometheus: it exists on every machine and is not zero.
 const METRIC: &str = "whyslow_cpu_user_seconds_total";
 
 fn whyslow(args: &[&str]) -> Command {
@@ -36,18 +36,18 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// An exporter, ended with the test. Without BPF, which takes most of the time of a start.
+/// Starts an exporter that ends with the test, without BPF, which takes most of the start time.
 fn start(args: &[&str]) -> HttpServer {
     let listening = ["exporter", "--listen", "127.0.0.1:0", "--no-bpf"];
     HttpServer::start(&mut whyslow(&[&listening[..], args].concat()), UrlOn::Stderr)
 }
 
-/// The page, once a sample has been taken.
+/// Returns the page once a sample has been taken.
 fn metrics(exporter: &HttpServer) -> String {
     wait_for("metrics", || Some(exporter.get("/metrics", "").body).filter(|page| page.contains(METRIC)))
 }
 
-/// Names of metrics on the page, without those of whyslow itself and its verdict.
+/// Returns the names of metrics on the page, without whyslow's own and its verdict.
 fn exported(page: &str) -> BTreeSet<String> {
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     names.map(str::to_owned).collect()
@@ -57,7 +57,7 @@ fn series(page: &str) -> usize {
     page.lines().filter(|line| !line.starts_with('#')).count()
 }
 
-/// What promtool says of a page that it does not like.
+/// Returns promtool's complaint about a page, if any.
 fn promtool(page: &str) -> Option<String> {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -75,7 +75,7 @@ fn once_prints_at_most_two_hundred_series_that_promtool_accepts() {
     for name in [METRIC, "whyslow_verdict", "whyslow_meminfo_mem_available_bytes", "whyslow_exporter_series_omitted"] {
         assert!(exported(page).contains(name), "{name}: {page}");
     }
-    // What is counted from sample to sample would begin anew with each run.
+    // Counts between samples would restart with each run.
     assert!(!page.contains("whyslow_process_") && !page.contains("=\"other\""), "{page}");
     assert!(series(page) <= 200, "{}", series(page));
     if has_program("promtool") {
@@ -99,7 +99,7 @@ fn every_family_can_be_exported_within_the_bound() {
     assert!(series(&everything) > 300, "{everything}");
     assert!(!everything.contains("pid=\""), "{everything}");
     assert!(series(&page("300")) <= 300);
-    // promtool dislikes some names of single metrics; what it cannot parse, it reports as an error.
+    // promtool dislikes the names of some metrics; it reports what it cannot parse as an error.
     if has_program("promtool") {
         let complaint = promtool(&everything).unwrap_or_default();
         assert!(!complaint.contains("error while linting"), "{complaint}");
@@ -119,7 +119,7 @@ fn only_who_may_sees_the_page() {
     let status = |headers: &str| exporter.get("/metrics", headers).status;
     assert_eq!(status(""), 401);
     assert_eq!(status("Authorization: Bearer secret\r\n"), 200);
-    // The first Host is the address: a second one is not believed.
+    // The first Host header is the address; a second one is not trusted.
     assert_eq!(status("Authorization: Bearer secret\r\nHost: evil.example\r\n"), 403);
 }
 
@@ -128,12 +128,13 @@ fn it_ends_with_success_when_it_is_told_to() {
     let mut exporter = start(&[]);
     metrics(&exporter);
     let pid = libc::pid_t::try_from(exporter.child.id()).unwrap();
-    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
+    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the PID is still its
+    // own.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
     assert_eq!(exporter.child.wait().unwrap().code(), Some(0));
 }
 
-/// A Prometheus with its data in a folder, which accepts remote write and scrapes an address.
+/// Starts a Prometheus with its data in a folder, which accepts remote write and scrapes an address.
 fn prometheus(folder: &Path, scraped: SocketAddr, token: &Path) -> (Child, SocketAddr) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = folder.join("prometheus.yml");
@@ -158,7 +159,7 @@ fn prometheus(folder: &Path, scraped: SocketAddr, token: &Path) -> (Child, Socke
     (ends_with_test(&mut command).spawn().unwrap(), address)
 }
 
-/// The results of a query, each with its labels and its value.
+/// Returns the results of a query, each with its labels and its value.
 fn query(prometheus: SocketAddr, query: &str) -> Vec<(serde_json::Value, f64)> {
     let query: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let answer = http_get(prometheus, &format!("/api/v1/query?query={query}"), "");
@@ -200,7 +201,7 @@ fn a_real_prometheus_scrapes_it_and_takes_its_remote_write() {
         assert!(found.1 > 0.0, "{found:?}");
     }
     assert_eq!(query(address, "up{job=\"scraped\"}").pop().map(|(_, up)| up), Some(1.0));
-    // Both ways have the same series.
+    // Both ways yield the same series.
     let names = |job: &str| -> BTreeSet<String> {
         let found = query(address, &format!("count by (__name__) ({{job=\"{job}\", __name__=~\"whyslow_.*\"}})"));
         found.iter().filter_map(|(labels, _)| Some(labels["__name__"].as_str()?.to_owned())).collect()
@@ -223,7 +224,7 @@ fn prometheus_understands_the_alerts() {
     }
 }
 
-/// Accepts what is pushed to it: path and body.
+/// Accepts requests and returns their paths and bodies.
 fn receiver() -> (SocketAddr, Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! Real incidents: what was confirmed is found first, what it was taken for is not said; and the same on other machines,
-//! with other devices and numbers.
+//! Tests of real incidents: the confirmed cause must come first, and the wrong guess must not appear. The same must
+//! hold on other machines, with other devices and numbers.
 
 mod captured;
 
@@ -12,7 +12,7 @@ use whyslow_model::diagnosis::{Diagnosis, Finding, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
-/// The captures of an incident: names and texts.
+/// Returns the captures of an incident: names and texts.
 fn captures(number: &str) -> Vec<(String, String)> {
     let mut folders = std::fs::read_dir(Path::new(FIXTURES).join("cases")).unwrap().map(|e| e.unwrap().path());
     let folder = folders.find(|f| f.file_name().unwrap().to_str().unwrap().starts_with(number)).unwrap();
@@ -39,7 +39,7 @@ fn case(number: &str) -> Diagnosis {
     judged(&captures(number))
 }
 
-/// The incident with some words replaced by others.
+/// Returns the diagnosis of the incident with some words replaced.
 fn variant(number: &str, words: &[(&str, &str)]) -> Diagnosis {
     let mut captures = captures(number);
     for (_, text) in &mut captures {
@@ -54,19 +54,19 @@ fn roots(d: &Diagnosis) -> impl Iterator<Item = &Finding> {
     d.findings.iter().filter(|f| f.explained_by.is_none())
 }
 
-/// No finding, cause or effect, has an id that begins so.
+/// Asserts that no finding, cause or effect, has an id with one of these prefixes.
 fn finds_none(d: &Diagnosis, ids: &[&str]) {
     let wrong = |key: &&String| ids.iter().any(|id| key.starts_with(id));
     assert_eq!(keys(d).iter().find(wrong), None, "among {:?}", keys(d));
 }
 
-/// No cause has an id that begins so; as an effect it may.
+/// Asserts that no cause has an id with one of these prefixes; an effect may.
 fn blames_none(d: &Diagnosis, ids: &[&str]) {
     let wrong = |key: &String| ids.iter().any(|id| key.starts_with(id));
     assert_eq!(roots(d).map(Finding::key).find(wrong), None, "among {:?}", keys(d));
 }
 
-/// Every cause is of one thing.
+/// Asserts that every cause concerns this subject.
 fn blames_only(d: &Diagnosis, subject: &str) {
     assert!(roots(d).all(|f| f.subject.name == subject), "{:?}", keys(d));
 }
@@ -142,7 +142,7 @@ fn a_machine_in_order_is_healthy() {
     for d in [case("020"), variant("020", &[("vda ", "xvdf"), ("  1.41  72.10", "  1.80  92.10")])] {
         assert_eq!((d.verdict, keys(&d)), (Verdict::Healthy, vec![]));
     }
-    // Of memory alone: it is not short, and more is not known.
+    // Only memory was captured: it is not short, and more is not known.
     for d in [case("028"), variant("028", &[("23948 ", "11948 "), ("483332", "495332"), ("181132", "193132")])] {
         assert_eq!((d.verdict, keys(&d)), (Verdict::Undetermined, vec![]));
         assert!(d.ruled_out.iter().any(|entry| entry.id == "memory"), "{:?}", d.ruled_out);

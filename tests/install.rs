@@ -1,4 +1,4 @@
-//! What `make install` and the packages contain, and that its parts fit together.
+//! Tests of what `make install` and the packages contain, and that the parts fit together.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Everything that belongs to whyslow, below a folder.
+/// Stages everything that belongs to whyslow below a folder.
 fn staged(prefix: &str) -> tempfile::TempDir {
     let folder = whyslow_testing::folder();
     let program = env!("CARGO_BIN_EXE_whyslow");
@@ -81,7 +81,7 @@ fn what_was_installed_is_uninstalled() {
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
 }
 
-/// The settings of a service, without comments.
+/// Returns the settings of a service, without comments.
 fn settings_of(unit: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("systemd").join(unit)).unwrap();
     text.lines().filter(|line| line.contains('=') && !line.starts_with('#')).map(str::to_owned).collect()

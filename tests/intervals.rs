@@ -1,4 +1,5 @@
-//! What holds for a part of a capture is found in that part, with its numbers and its time; and what its mean alone suggests is not said.
+//! Tests that a problem in a part of a capture is found in that part, with its numbers and its time, and that nothing
+//! is reported that only the mean suggests.
 
 mod captured;
 
@@ -18,16 +19,16 @@ fn judged(text: &str) -> Diagnosis {
     merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
-/// The first interval, the last one, and of how many.
+/// The first interval, the last one, and the number of intervals.
 type Intervals = (usize, usize, usize);
 
-/// The intervals in which the first finding holds.
+/// Returns the intervals in which the first finding holds.
 fn intervals(d: &Diagnosis) -> Option<Intervals> {
     let During { first_interval, last_interval, of_intervals, .. } = d.findings.first()?.during.clone()?;
     Some((first_interval, last_interval, of_intervals))
 }
 
-/// `vmstat 1` on four CPUs: tasks that run or wait, and the busy share of the CPUs.
+/// Returns the output of `vmstat 1` on four CPUs: tasks that run or wait, and the busy share of the CPUs.
 fn vmstat(rows: &[(u32, u32)]) -> String {
     let mut text = "$ nproc\n4\n$ vmstat 1\n\
         procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n\
@@ -45,7 +46,7 @@ fn vmstat(rows: &[(u32, u32)]) -> String {
     text
 }
 
-/// Reports of `iostat -x` of one disk: requests in flight, and the milliseconds that each waits.
+/// Returns reports of `iostat -x` on one disk: requests in flight, and the milliseconds that each waits.
 fn iostat(reports: &[(f64, f64)]) -> String {
     let mut text = "Linux 6.1.0 (db1) \t11/24/2026 \t_x86_64_\t(8 CPU)\n".to_owned();
     for (queue, wait) in [(0.0, 1.0)].iter().chain(reports) {
@@ -61,7 +62,7 @@ fn iostat(reports: &[(f64, f64)]) -> String {
     text
 }
 
-/// `sar -u` every ten minutes from midnight on: the busy share of two CPUs.
+/// Returns the output of `sar -u` every ten minutes from midnight: the busy share of two CPUs.
 fn sar(busy: &[f64]) -> String {
     let mut text = "Linux 5.14.0 (db1) \t11/24/2026 \t_x86_64_\t(2 CPU)\n\n\
         00:00:01        CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
@@ -99,7 +100,7 @@ fn cpus_that_are_full_for_a_part_of_the_time_are_found_then_and_only_then() {
 
 #[test]
 fn means_that_never_held_together_are_not_one_statement() {
-    // In the mean nine tasks run on four CPUs that are a quarter idle.
+    // On average, nine tasks run on four CPUs that are a quarter idle.
     let d = judged(&vmstat(&[(12, 100), (12, 100), (12, 100), (12, 100), (12, 100), (12, 100), (0, 1), (0, 1)]));
     assert!(d.not_cleared.iter().all(|entry| !entry.because.contains("quota")), "{:?}", d.not_cleared);
     assert!(keys(&d).iter().all(|key| !key.contains("throttled")), "{:?}", keys(&d));
@@ -196,7 +197,7 @@ MiB Swap:      0.0 total,      0.0 free,      0.0 used.   5200.0 avail Mem
     assert!(d.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", d.ruled_out);
 }
 
-/// What stands out, and in which intervals.
+/// Returns what stands out, and in which intervals.
 fn doubts(d: &Diagnosis) -> Vec<(&str, Option<Intervals>)> {
     let when = |during: &During| (during.first_interval, during.last_interval, during.of_intervals);
     d.not_cleared.iter().map(|entry| (&*entry.id, entry.during.as_ref().map(when))).collect()
@@ -204,7 +205,7 @@ fn doubts(d: &Diagnosis) -> Vec<(&str, Option<Intervals>)> {
 
 #[test]
 fn what_stands_out_in_a_part_is_said_though_the_mean_neither_shows_nor_clears_it() {
-    // Four of five intervals: 80 % on average is no problem, and is not cleared either.
+    // Four of five intervals: 80 % on average is no problem, but is not cleared either.
     let d = judged(&sar(&[99.5, 99.5, 99.5, 99.5, 6.0]));
     assert_eq!((d.verdict, doubts(&d)), (Verdict::Undetermined, vec![("cpu", Some((1, 4, 5)))]));
     assert!(d.not_cleared[0].because.contains("99.5 % busy, from 00:00:01 to 00:40:01"), "{:?}", d.not_cleared);

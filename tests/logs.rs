@@ -1,4 +1,4 @@
-//! Kernel logs of every kind of fault: what is found first, what it explains, and what must not be said.
+//! Tests of kernel logs with every kind of fault: the first finding, what it explains, and what must not be reported.
 
 mod captured;
 mod mail;
@@ -13,7 +13,7 @@ thread_local! {
     static BOOK: RuleBook = RuleBook::built_in();
 }
 
-/// The diagnosis of a log, which must be the same if a mail program wrapped it.
+/// Returns the diagnosis of a log, which must be the same after a mail program wrapped the log.
 fn diagnosis(log: &str) -> Diagnosis {
     let clean = diagnosis_of(log);
     for width in WIDTHS {
@@ -24,7 +24,7 @@ fn diagnosis(log: &str) -> Diagnosis {
     clean
 }
 
-/// The findings, with all their numbers.
+/// Returns the findings with all their numbers.
 fn figures(d: &Diagnosis) -> Vec<String> {
     let of = |f: &Finding| {
         let numbers = f.evidence.iter().map(|e| format!("{} {:?}", e.metric, e.value));
@@ -44,7 +44,7 @@ fn keys(d: &Diagnosis) -> Vec<String> {
     d.findings.iter().map(Finding::key).collect()
 }
 
-/// The finding that must come first.
+/// Returns the finding that must come first.
 fn first(log: &str, key: &str) -> Finding {
     let d = diagnosis(log);
     assert_eq!(keys(&d).first().map(String::as_str), Some(key), "{log}\n{:#?}", keys(&d));
@@ -60,7 +60,7 @@ fn told(finding: &Finding, metric: &str) -> String {
     }
 }
 
-/// What is advised, all of it.
+/// Returns all advice of a finding.
 fn advice(finding: &Finding) -> String {
     finding.actions.iter().map(|a| a.text.as_str()).collect::<Vec<_>>().join(" ")
 }
@@ -156,7 +156,7 @@ fn a_bus_is_told_from_its_disks_and_bystanders_are_named() {
     assert!(d.findings.iter().all(|f| f.summary.contains("the host adapter")), "{:?}", keys(&d));
 }
 
-/// Resets and that a device was taken offline are no errors: what is counted adds up.
+/// Resets and taking a device offline are not errors: the counts add up.
 #[test]
 fn errors_resets_and_the_end_are_separate_figures() {
     let line = |minute: u32, text: &str| format!("Dec 20 10:{minute}:00 nas kernel: sd 0:0:0:0: [sda] {text}\n");
@@ -202,7 +202,7 @@ Jun  1 12:02:01 db kernel: blk_update_request: I/O error, dev sdc, sector 2048
     assert!(part.summary.contains("the path to it"), "{}", part.summary);
 }
 
-/// What the log tells of the time lost, and what it does not.
+/// A log shows part of the lost time.
 #[test]
 fn the_time_a_log_tells_of() {
     let timeout = |at: &str| {
@@ -211,13 +211,13 @@ fn the_time_a_log_tells_of() {
         )
     };
     let line = |at: &str| format!("Jun  1 12:{at} nas kernel: eth0: nothing\n");
-    // Two time-outs, the second 10 s after the first: 40 s of 800 s were lost at the least.
+    // Two timeouts, the second 10 s after the first: at least 40 s of 800 s were lost.
     let log = [line("00:00"), timeout("05:00"), timeout("05:10"), line("13:20")].concat();
     let part = first(&log, "disk.errors@0:0:0:0");
     assert_eq!((told(&part, "part.lost"), told(&part, "part.log_span")), ("40".into(), "800".into()));
     assert!((part.impact - 0.05).abs() < 1e-9, "{}", part.impact);
     assert_eq!(part.impact_is, Basis::AtLeast);
-    // A piece cut out around the error covers less than was lost, and one without times tells nothing.
+    // An excerpt around the error covers less time than was lost, and one without timestamps shows no time at all.
     for log in [timeout("05:00"), timeout("05:00").replace("Jun  1 12:05:00 nas kernel: ", "")] {
         let part = first(&log, "disk.errors@0:0:0:0");
         assert_eq!(part.impact_is, Basis::NotMeasured);
@@ -326,7 +326,7 @@ fn a_memory_card_is_not_asked_for_smart_data() {
     assert!(part.actions.iter().all(|action| action.try_command.is_none()), "{:?}", part.actions);
 }
 
-/// Two disks that fail months apart, or one with a bad medium, say nothing of what they share.
+/// Two disks that fail months apart, or one with a bad medium, say nothing about a component that they share.
 #[test]
 fn a_bus_is_blamed_only_for_what_fails_together_and_on_the_way() {
     let timed_out = |day: &str, id: u32, disk: &str| {
@@ -359,7 +359,7 @@ fn a_bus_is_blamed_only_for_what_fails_together_and_on_the_way() {
     assert_eq!(points_at(bad_medium, "disk.errors@2:0:2:0"), "the disk itself");
 }
 
-/// Advice is for the program that logs the message.
+/// Advice addresses the program that logs the message.
 #[test]
 fn advice_is_for_the_program_that_the_log_shows() {
     let only = |log: &str| diagnosis_of(log).findings.into_iter().next().unwrap_or_else(|| panic!("{log}"));
@@ -376,7 +376,7 @@ fn advice_is_for_the_program_that_the_log_shows() {
     assert!(commands.iter().all(|command| command.starts_with("psql")) && !commands.is_empty(), "{commands:?}");
 }
 
-/// How long tasks and CPUs were stuck is what the kernel logged.
+/// The time that tasks and CPUs were stuck is the time that the kernel logged.
 #[test]
 fn how_long_a_task_hung_is_what_the_log_says() {
     let hung =
@@ -393,7 +393,7 @@ fn how_long_a_task_hung_is_what_the_log_says() {
     assert!(summary(lockup, "cpu.lockup@host").starts_with("A CPU was stuck in the kernel for 8.70 min (1×"));
 }
 
-/// The share of a process that was killed is of what ran out.
+/// The share of a killed process relates to the limit that was reached.
 #[test]
 fn whose_memory_it_was_is_a_share_of_the_limit() {
     let log = |limit: u64, resident: u64| {
@@ -410,12 +410,13 @@ fn whose_memory_it_was_is_a_share_of_the_limit() {
     let rest = "memory that the log does not show";
     assert_eq!(who(409_600, 242_688), [("web".to_owned(), 59.0), (rest.to_owned(), 41.0)]);
     assert_eq!(who(1_048_576, 1_536), [(rest.to_owned(), 100.0)]);
-    // Nothing says how much there was.
+    // The log does not show how much memory there was.
     let bare = "[  247.000000] Out of memory: Killed process 900 (web) total-vm:9kB, anon-rss:1536kB, file-rss:0kB\n";
     assert!(first(bare, "mem.oom_kill@web[900]").culprits.is_empty());
 }
 
-/// Who was killed, what held the memory, and whose limit it was; as far as the log of each generation shows it.
+/// The summary names the killed process, the largest user of memory, and the limit, as far as the log of each kernel
+/// generation shows them.
 #[test]
 fn the_headline_of_an_oom_kill() {
     let table = "[ pid ]   uid  tgid total_vm      rss nr_ptes nr_pmds swapents oom_score_adj name\n\
@@ -546,7 +547,7 @@ fn each_message_leads_to_its_finding() {
     }
 }
 
-/// The handlers stand in lines that matter nowhere else.
+/// The handlers are in lines that matter nowhere else.
 #[test]
 fn a_disabled_interrupt_names_its_handlers() {
     let log = "[  247.000000] irq 16: nobody cared (try booting with the \"irqpoll\" option)\n\
@@ -601,13 +602,13 @@ fn a_boot_without_errors_is_cleared_and_does_not_make_the_machine_healthy() {
     let cleared = d.ruled_out.iter().find(|r| r.id == "kernel log").expect("the log is cleared");
     assert!(cleared.because.starts_with("309 lines"), "{}", cleared.because);
     let piece: String = log.lines().take(20).map(|line| format!("{line}\n")).collect();
-    // A short piece was picked out for a reason: the log is not cleared, but what was looked for is reported.
+    // Somebody picked out a short excerpt for a reason: the log is not cleared, but the report says what was checked.
     let d = diagnosis(&piece);
     let known: Vec<(&str, &str)> = d.ruled_out.iter().map(|r| (r.id.as_str(), r.because.as_str())).collect();
     assert_eq!((d.verdict, known), (Verdict::Undetermined, vec![("kernel log excerpt", "no known error in 20 lines")]));
 }
 
-/// Stacks that this machine printed: writers on a loop device whose file lies on a file system that was frozen with fsfreeze.
+/// Stacks that this machine printed: writers on a loop device whose file is on a file system frozen with fsfreeze.
 const FROZEN: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures/hung-tasks-frozen-dmesg.txt"));
 
@@ -623,7 +624,7 @@ fn hung_tasks_name_what_holds_them_up() {
         told(&finding, "notice.waits").starts_with("4 for a page to be written (folio_wait_writeback): dd[9264], ")
     );
     assert!(advice(&finding).contains("fsfreeze -u"), "{}", advice(&finding));
-    // Without a stack, the tasks themselves are named.
+    // Without a stack, the finding names the tasks themselves.
     let messages: String = FROZEN.lines().filter(|line| line.contains("blocked for")).take(1).collect();
     let finding = first(&messages, "task.blocked@host");
     assert!(finding.summary.contains("kworker/u8:5[22740]; storage, a file system or a lock"), "{}", finding.summary);
@@ -642,7 +643,7 @@ fn a_list_of_blocked_tasks_without_messages_is_judged_by_the_stacks() {
     assert_eq!((finding.confidence, told(&finding, "notice.waiting")), (Confidence::Medium, "10".to_owned()));
 }
 
-// After watchdog_timer_fn in kernel/watchdog.c, dump_stack_print_info in lib/dump_stack.c and show_regs of x86.
+// Modelled on watchdog_timer_fn in kernel/watchdog.c, dump_stack_print_info in lib/dump_stack.c and show_regs of x86.
 #[test]
 fn a_stuck_cpu_is_found_where_it_spins() {
     let log = "[  247.000000] watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]
@@ -663,7 +664,7 @@ fn a_stuck_cpu_is_found_where_it_spins() {
     );
 }
 
-/// What the task that crashed held stays locked.
+/// Locks of the task that crashed stay locked.
 #[test]
 fn a_crash_explains_what_hangs_after_it_and_not_what_hung_before() {
     let crash = "[  300.000000] BUG: unable to handle page fault for address: ffffc90000000018\n\
@@ -729,7 +730,7 @@ fn osds_of_a_ceph_cluster_that_are_down_are_a_suspicion() {
     assert_eq!(keys(&diagnosis(idle)), [""; 0]);
 }
 
-/// A kill days ago is told with its time, and not before what is the matter now.
+/// A kill days ago is reported with its time, after current problems.
 #[test]
 fn an_old_kill_comes_after_what_is_the_matter_now() {
     let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n\

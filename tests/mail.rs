@@ -1,6 +1,6 @@
-//! Text on its way through mail programs.
+//! Text as mail programs change it.
 
-/// A text as a mail program wraps it: a longer line is broken at the last space before this many columns.
+/// Wraps a text as a mail program does: breaks a longer line at the last space before this many columns.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::new();
     for mut line in text.lines() {
@@ -11,7 +11,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
             out.push_str(line[..at].trim_end());
             out.push('\n');
             line = line[at..].trim_start();
-            // What is no quotation is marked by a space (RFC 3676, section 4.4).
+            // A leading space marks a line that is not a quotation (RFC 3676, section 4.4).
             out.push_str(if line.starts_with('>') { " " } else { "" });
         }
         out.push_str(line);

@@ -1,4 +1,4 @@
-//! `whyslow mcp`, driven by the client of the protocol's official SDK.
+//! Tests of `whyslow mcp` with the client of the protocol's official SDK.
 
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::RunningService;
@@ -11,7 +11,7 @@ use whyslow_testing::wait_for;
 
 const WHYSLOW: &str = env!("CARGO_BIN_EXE_whyslow");
 
-/// A session, with a state directory of its own.
+/// A session with its own state directory.
 struct Session {
     client: RunningService<RoleClient, ()>,
     state: tempfile::TempDir,
@@ -31,14 +31,14 @@ impl Session {
         self.client.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments)).await.unwrap()
     }
 
-    /// The answer of a call that must succeed.
+    /// Returns the answer of a call that must succeed.
     async fn answer(&self, tool: &'static str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_ne!(result.is_error, Some(true), "{tool}: {}", text(&result));
         text(&result)
     }
 
-    /// Why a call was refused.
+    /// Returns the reason why a call was refused.
     async fn refusal(&self, tool: &'static str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
@@ -171,7 +171,7 @@ fn the_end_of_a_session_ends_its_calls() {
     wait_for("the end of its child", || (!is_running(&child)).then_some(()));
 }
 
-/// Whether a process is there and has not ended.
+/// Returns true if a process exists and has not ended.
 fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

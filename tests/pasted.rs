@@ -1,5 +1,5 @@
-//! Captures as they are pasted: quoted, indented, in web pages and logs, between sentences, several in one text. Each must be
-//! judged as the clean file is.
+//! Tests of captures as people paste them: quoted, indented, in web pages and logs, between sentences, several in one
+//! text. Each must yield the diagnosis of the clean file.
 
 mod captured;
 mod mail;
@@ -22,13 +22,13 @@ fn judged(texts: &[(&str, &str)]) -> Result<Diagnosis, String> {
         .ok_or_else(|| "nothing".into())
 }
 
-/// A subject's name without the line that it was found on, which moves with the text around it.
+/// Returns a subject's name without its line number, which changes with the text around it.
 fn unplaced(name: &str) -> String {
     let (before, line) = name.rsplit_once(", line ").unwrap_or((name, ""));
     if line.bytes().all(|b| b.is_ascii_digit()) { before.to_owned() } else { name.to_owned() }
 }
 
-/// What a diagnosis says, without the names of captures: findings with their confidence, and every figure.
+/// Returns the content of a diagnosis without the names of captures: findings with their confidence, and every figure.
 fn said(texts: &[(&str, &str)]) -> Result<BTreeSet<String>, String> {
     let d = judged(texts)?;
     let findings = d.findings.iter().map(|f| {
@@ -49,7 +49,7 @@ fn text_of(name: &str) -> String {
     std::fs::read_to_string(Path::new(FIXTURES).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// The names of all captures that can be read as they are.
+/// Returns the names of all captures that can be read unchanged.
 fn names() -> Vec<String> {
     let all = std::fs::read_dir(FIXTURES).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = all.filter(|name| name.ends_with(".txt") && !name.contains("collapsed")).collect();
@@ -63,7 +63,7 @@ fn each_line(text: &str, change: impl Fn(&str) -> String) -> String {
 
 type Change = (&'static str, fn(&str) -> String);
 
-/// How text is changed on its way into a mail or a forum.
+/// Changes to a text on its way into a mail or a forum.
 const CHANGES: &[Change] = &[
     ("quoted", |t| each_line(t, |l| format!("> {l}"))),
     ("quoted twice", |t| each_line(t, |l| format!(">> {l}"))),
@@ -88,7 +88,7 @@ const CHANGES: &[Change] = &[
     }),
 ];
 
-/// Captures that a change alters themselves.
+/// Returns true for captures whose content a change alters.
 fn is_excepted(name: &str, change: &str) -> bool {
     match change {
         // JSON strings and logs keep their own markup.
@@ -124,7 +124,7 @@ fn markup_changes_nothing() {
 /// A line of this log without times holds two messages.
 const TWO_IN_ONE_LINE: &str = "scsi-messages-3-medium-error.txt";
 
-/// The kernel logs.
+/// Returns the names of the kernel logs.
 fn kernel_logs() -> Vec<String> {
     let cases = std::fs::read_dir(Path::new(FIXTURES).join("cases")).unwrap();
     let of_cases = cases.flat_map(|case| std::fs::read_dir(case.unwrap().path()).unwrap());
@@ -212,7 +212,7 @@ fn a_page_with_several_captures_is_judged_as_the_files_are() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The findings of at least medium confidence in a text, and those of low confidence.
+/// Returns the findings of at least medium confidence in a text, and those of low confidence.
 fn found(text: &str) -> (Vec<String>, Vec<String>) {
     let d = judged(&[("x", text)]).unwrap_or_else(|e| panic!("{text}: {e}"));
     let (low, certain): (Vec<_>, Vec<_>) =
@@ -257,7 +257,7 @@ fn a_count_without_what_it_is_a_part_of_is_a_possibility() {
     }
 }
 
-/// What is denied, supposed, idle or as it should be.
+/// Denied, hypothetical, idle or normal states.
 #[test]
 fn what_is_in_order_is_no_finding() {
     for text in [
@@ -327,7 +327,7 @@ fn a_few_lines_that_were_cut_out_of_a_report() {
     }
 }
 
-/// Rows of `mpstat -P ALL`: these CPUs are full, the others of `count` idle.
+/// Returns rows of `mpstat -P ALL`: these CPUs are full, the others of `count` idle.
 fn mpstat(count: u32, full: &[u32]) -> String {
     let mut text =
         "12:00:01     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n".to_owned();
@@ -340,7 +340,7 @@ fn mpstat(count: u32, full: &[u32]) -> String {
     format!("Linux 6.8.0-45-generic (kvm7) \t02/03/2025 \t_x86_64_\t({count} CPU)\n\n{text}")
 }
 
-/// `pidstat -t` of a guest with three virtual CPUs, which wait for so much of the time.
+/// Returns `pidstat -t` of a guest with three virtual CPUs, which wait for this share of the time.
 fn pidstat_of_guest(wait: &str) -> String {
     let row = |ids: &str, rest: &str| format!("12:00:16     64055  {ids}    {rest}\n");
     let cpu = |tid: u32, number: u32| {
@@ -365,7 +365,7 @@ fn a_process_whose_threads_are_listed_is_their_sum_and_no_thread() {
     // Three virtual CPUs share two CPUs while ten others are idle.
     let text = format!("{}\n{}", mpstat(12, &[6, 7]), pidstat_of_guest("60.00"));
     assert_eq!(found(&text).0, ["virt.cpu_pinning@4711[4711]"], "{text}");
-    // They have what they want: a third of a CPU each.
+    // They get what they need: a third of a CPU each.
     let text = format!("{}\n{}", mpstat(12, &[]), pidstat_of_guest(" 0.00"));
     assert_eq!(found(&text), (Vec::new(), Vec::new()), "{text}");
     // One of them is a thread that fills a CPU.
@@ -378,7 +378,7 @@ fn a_process_whose_threads_are_listed_is_their_sum_and_no_thread() {
     assert_eq!((single[0].subject.name.as_str(), single[0].subject.tid), ("CPU 1/KVM", Some(4721)));
 }
 
-/// A screen of `top -H -p 4711` at a time: what the first thread of QEMU and a virtual CPU use.
+/// Returns a screen of `top -H -p 4711` at this time, with the CPU use of QEMU's first thread and of a virtual CPU.
 fn threads_of_guest(time: &str, first: &str, virtual_cpu: &str) -> String {
     format!(
         "top - {time} up 3 days,  2:11,  1 user,  load average: 1.30, 1.28, 1.17
@@ -406,7 +406,7 @@ fn the_main_loop_of_a_guest_is_its_first_thread() {
     let of = |text: String| found(&text).0.first().cloned();
     assert_eq!(of(both("98.9", " 9.0") + ps).as_deref(), Some("virt.main_loop@web1[4711]"));
     assert_eq!(of(both("98.9", " 9.0")).as_deref(), Some("cpu.single_thread@qemu-system-x86[4711/4711]"));
-    // A virtual CPU is busy, and an old top prints its time for the first thread too.
+    // A virtual CPU is busy, and an old top shows its CPU time for the first thread too.
     let found_in = of(both("98.9", "97.8") + ps);
     assert!(found_in.is_some_and(|key| key.starts_with("cpu.single_thread@CPU 0/KVM")));
     // An iothread serves the disk.
@@ -414,7 +414,7 @@ fn the_main_loop_of_a_guest_is_its_first_thread() {
         .replace("virtio-scsi-pci,", "virtio-scsi-pci,iothread=io1,")
         .replace("-smp 1", "-smp 1 -object iothread,id=io1");
     assert_eq!(of(both("98.9", " 9.0") + &threaded).as_deref(), Some("cpu.single_thread@guest web1[4711/4711]"));
-    // The process as a whole is no main loop.
+    // The process as a whole is not a main loop.
     let plain = both("98.9", " 9.0").replace("Threads:", "Tasks:  ");
     let plain: String =
         plain.lines().filter(|l| !l.contains("KVM") && !l.contains("vnc")).map(|l| format!("{l}\n")).collect();
@@ -436,14 +436,15 @@ fn a_snapshot_that_is_full_explains_the_errors_of_its_device() {
         assert_eq!(roots.iter().map(|f| f.key()).collect::<Vec<_>>(), [cause], "{text}");
         assert!(effects.iter().any(|f| f.key() == "fs.errors@dm-7"), "{text}");
     }
-    // A disk below that fails is the cause of both.
+    // A failing disk below is the cause of both.
     let failed = log.replace("Unable to allocate exception", "Error reading/writing");
     assert!(found(&failed).0.iter().all(|key| !key.starts_with("fs.full")), "{failed}");
-    // A snapshot with room.
+    // A snapshot with free space.
     assert_eq!(found(&lvs.replace("-I-", "-a-").replace("100.00\n", "31.00\n")).0, [""; 0]);
 }
 
-/// `ss -tan` with so many connections from 172.16.3.9 to a database, and as many clients of a server here.
+/// Returns `ss -tan` with this many connections from 172.16.3.9 to a database, and as many clients of a server on that
+/// host.
 fn connections(count: u16) -> String {
     let mut text = "$ ss -tan\nState     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process\n".to_owned();
     for port in (40_000..=41_999).take(usize::from(count)) {
@@ -463,13 +464,13 @@ fn ports_that_connections_to_one_peer_take_up_are_counted() {
     let roots: Vec<_> = d.findings.iter().filter(|f| f.explained_by.is_none()).map(|f| f.key()).collect();
     assert_eq!(roots, [exhausted]);
     assert_eq!(found(&(connections(1000) + range)), (Vec::new(), Vec::new()));
-    // The message alone is a possibility, and one together with the sockets in TIME_WAIT.
+    // The message alone only suggests a cause; together with the sockets in TIME_WAIT it is certain enough.
     assert_eq!(found(log), (Vec::new(), vec!["net.ports_exhausted@host".to_owned()]));
     let sockets = "Total: 2300\nTCP:   4100 (estab 12, closed 2001, orphaned 0, timewait 1990)\n\n";
     assert_eq!(found(&format!("{sockets}{range}{log}")).0, ["net.ports_exhausted@host"]);
 }
 
-/// A mirror that is being checked, its disks, and what its own requests take.
+/// Returns the output for a mirror that is being checked: its disks, and the latency of its own requests.
 fn checked_mirror(wait: &str, iowait: &str, idle: &str) -> String {
     format!(
         "$ cat /proc/mdstat
@@ -501,7 +502,7 @@ fn a_check_of_an_array_is_no_problem_unless_requests_are_slow() {
     assert_eq!(judged(&[("x", &text)]).unwrap().verdict, Verdict::Healthy);
     let slow = checked_mirror("190.40", "21.60", "74.60");
     assert_eq!(found(&slow).0, ["disk.raid_degraded@md127"]);
-    // A rebuild is no routine.
+    // A rebuild is not routine.
     assert_eq!(found(&text.replace("check =", "recovery =")).0, ["disk.raid_degraded@md127"]);
 }
 
@@ -521,7 +522,7 @@ fn retransmissions_and_lost_echoes_are_loss() {
     let both = format!("{command}{first}{second}");
     assert_eq!(found(&both).0, ["net.loss@host"]);
     assert_eq!(found(&format!("{both}{ping}")).0, ["net.loss@host", "net.loss@192.0.2.9"]);
-    // Which of the segments were SYNs is not shown, and none of the timeouts.
+    // nstat does not show how many of the segments were SYNs, and shows no timeouts.
     let nstat = |time: &str, out: u32, again: u32| {
         format!(
             "{time}\n#kernel\nTcpOutSegs                      {out}             0.0\nTcpRetransSegs                  {again}              0.0\n"
@@ -532,12 +533,12 @@ fn retransmissions_and_lost_echoes_are_loss() {
         nstat("Tue Jun  3 11:00:20 CEST 2025", 530_000, 9_900),
     );
     assert_eq!(found(&format!("{first}{second}{ping}")).0, ["net.loss@192.0.2.9"]);
-    // Echoes that a host drops, while TCP loses nothing.
+    // A host drops echo requests while TCP loses nothing.
     let second = nstat("Tue Jun  3 11:00:20 CEST 2025", 530_000, 9_002);
     assert_eq!(found(&format!("{first}{second}{ping}")).0, [""; 0]);
 }
 
-/// An array of six disks and its member sdc, with how long their requests take.
+/// Returns the output for an array of six disks and its member sdc, with the latency of their requests.
 fn array_of_six(sdc: [&str; 4]) -> String {
     let mdstat = "Personalities : [raid10]\nmd0 : active raid10 sdf[5] sde[4] sdd[3] sdc[2] sdb[1] sda[0]\n      \
                   11720658432 blocks super 1.2 512K chunks 2 near-copies [6/6] [UUUUUU]\n\nunused devices: <none>\n";
@@ -588,7 +589,7 @@ fn a_port_that_is_not_aggregated_explains_that_the_other_one_is_full() {
     assert_eq!(aggregated.0, ["net.bond_degraded@ens1f1", "net.link_saturated@ens1f0"]);
 }
 
-/// Ten seconds of `vmstat` at the prompt of a machine.
+/// Returns ten seconds of `vmstat` at the prompt of a machine.
 fn vmstat_on(prompt: &str, row: &str) -> String {
     let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n \
                 r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";

@@ -1,4 +1,4 @@
-//! `whyslow profile` from the outside, on programs made for it.
+//! Tests of `whyslow profile` from the outside, on programs made for it.
 
 mod skip;
 
@@ -11,13 +11,13 @@ use std::time::Duration;
 use whyslow_model::profile::{Frame, ProfileKind, SCHEMA, Space, Stack, StackProfile};
 use whyslow_testing::ends_with_test;
 
-/// Where the C program is built and its copies stand.
+/// Folder in which the C program is built and copied.
 struct Bench {
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    /// `None` without root, which profiling needs.
+    /// Returns `None` without root, which profiling needs.
     fn new() -> Option<Self> {
         skip::is_root().then(|| Self { folder: whyslow_testing::folder() })
     }
@@ -26,7 +26,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Compiles the program under a name of its own, so that it can be distinguished from others on the machine.
+    /// Compiles the program under its own name, so that the test can tell it from others on the machine.
     fn build(&self, name: &str, flags: &[&str]) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/stacks.c");
         let output = self.path(name);
@@ -45,7 +45,8 @@ impl Running {
         Self(ends_with_test(command.stdin(Stdio::null())).spawn().unwrap())
     }
 
-    /// Starts a program and waits until its process has this name (of 15 characters), which a shell takes on with exec.
+    /// Starts a program and waits until its process has this name (of 15 characters), which a shell only gets with
+    /// exec.
     fn start_as(name: &str, command: &mut Command) -> Self {
         let running = Self::start(command);
         let comm = format!("/proc/{}/comm", running.0.id());
@@ -92,20 +93,22 @@ fn profile(args: &[&str]) -> StackProfile {
     serde_json::from_slice(&out.stdout).expect("a profile document")
 }
 
-/// The same for longer and longer, until there are so many samples: on a busy machine a program runs for a part of the time only.
+/// Profiles for longer and longer until there are enough samples: on a busy machine, a program runs only part of the
+/// time.
 fn profile_of(samples: u64, args: &[&str]) -> StackProfile {
     let times = ["2s", "4s", "8s", "16s", "32s"];
     let mut profiles = times.iter().map(|time| profile(&[&["--for", time], args].concat()));
     profiles.find(|p| p.weight() >= samples).expect("so many samples in 32 s")
 }
 
-/// The functions of a stack, the outermost first; those without a name as `?`.
+/// Returns the functions of a stack, outermost first; `?` for those without a name.
 fn functions<'a>(profile: &'a StackProfile, stack: &'a Stack) -> Vec<&'a str> {
     profile.frames_of(stack).map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
 }
 
-/// The share of the weight whose stacks call these functions in this order, right after each other. Samples in which the program
-/// reads the clock are left out: it does so in each round, and a few of them are a large share of few samples.
+/// Returns the share of the weight whose stacks call these functions in this order, directly after each other. Leaves
+/// out samples in which the program reads the clock: it does so in each round, and a few of them are a large share of
+/// few samples.
 fn share(profile: &StackProfile, way: &[&str]) -> f64 {
     let calls = |stack: &&Stack| functions(profile, stack).windows(way.len()).any(|window| window == way);
     let weight = |keep: &dyn Fn(&&Stack) -> bool| -> u64 {
@@ -136,7 +139,7 @@ fn callers_are_found_and_so_is_what_was_inlined() {
     let used = toy.cpu_seconds() - before;
     assert_eq!((&*p.schema, p.kind, p.hz), (SCHEMA, ProfileKind::OnCpu, Some(99)));
     assert_eq!(p.process.as_ref().map(|process| &*process.name), Some("wsl-prof-inline"));
-    // It also runs before and after the profile, and on a busy machine for a part of the time only.
+    // The program also runs before and after the profile, and on a busy machine only part of the time.
     let most = 99.0 * used.min(p.seconds + 0.1) * 1.1 + 5.0;
     assert!(p.weight() > 0 && p.weight() as f64 <= most, "{} samples in {used} s of CPU time", p.weight());
     assert!(share(&p, &["main", "burn", "outer", "middle", "inner"]) > 0.9, "{:?}", p.stacks);
@@ -149,7 +152,7 @@ fn weights_are_as_the_work_is() {
     let Some(bench) = Bench::new() else { return };
     let toy = bench.build("wsl-prof-split", &[]);
     let toy = Running::start(Command::new(toy).arg("split"));
-    // 0.07 is five standard deviations of a share of so many samples.
+    // 0.07 is five standard deviations of a share of this many samples.
     let p = profile_of(950, &["--hz", "499", "--pid", &toy.pid()]);
     let (light, heavy) = (share(&p, &["split", "light"]), share(&p, &["split", "heavy"]));
     assert!((light - 0.25).abs() < 0.07 && (heavy - 0.75).abs() < 0.07, "{light} {heavy} of {} samples", p.weight());
@@ -170,7 +173,7 @@ fn without_frame_pointers_the_missing_callers_are_told() {
 fn a_program_is_named_by_its_own_root() {
     let Some(bench) = Bench::new() else { return };
     let real = bench.build("wsl-prof-real", &["-static"]);
-    // On the same path, by our root, stands another program, whose code has other names.
+    // Under our root, the same path holds another program, whose functions have other names.
     let cage = bench.path("cage");
     fs::create_dir(&cage).unwrap();
     bench.build("cage/toy", &["-static", "-Dinner=wrong", "-Dmiddle=wrong_too", "-Douter=wrong_as_well"]);
@@ -285,7 +288,8 @@ fn ctrl_c_gives_what_there_is() {
     let started = toy.cpu_seconds();
     wait_until("the program has run for a while", || toy.cpu_seconds() > started + 0.2);
     let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
+    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the PID is still its
+    // own.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(0));
@@ -330,7 +334,7 @@ fn a_culprit_is_profiled_or_there_is_none() {
             assert!(p.process.is_some() && p.finding.is_some_and(|key| key.contains('@')));
         }
         Some(1) => assert_eq!(complaint.lines().count(), 1, "{complaint}"),
-        // The one to blame may have ended meanwhile.
+        // The process to blame may already have ended.
         other => assert!(other == Some(2) && complaint.contains("there is no process"), "{other:?}: {complaint}"),
     }
 }
@@ -362,7 +366,7 @@ fn wrong_usage_is_one_line_and_status_2() {
 #[test]
 fn without_privilege_it_says_what_it_takes() {
     let mut command = Command::new("setpriv");
-    // SAFETY: geteuid takes nothing and cannot fail.
+    // SAFETY: geteuid has no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         command = Command::new("env");
     } else {

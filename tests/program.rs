@@ -1,4 +1,4 @@
-//! The program from the outside: exit statuses, streams, signals.
+//! Tests of the program from the outside: exit statuses, streams, signals.
 
 mod signals;
 mod skip;
@@ -17,7 +17,7 @@ use whyslow_model::diagnosis::{Diagnosis, SCHEMA, Verdict};
 
 const SHORT: [&str; 4] = ["--for", "300ms", "--interval", "100ms"];
 
-/// The program with no configuration but what a test gives it.
+/// Returns the program with only the configuration that a test provides.
 fn whyslow(config: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.args(args).env("XDG_CONFIG_HOME", config).env_remove("NO_COLOR").stdin(Stdio::null());
@@ -106,7 +106,7 @@ fn colour_is_asked_for_or_left_out() {
 #[test]
 fn no_color_holds_on_a_terminal() {
     for (no_color, coloured) in [("", true), ("1", false)] {
-        // script(1) runs the program on a terminal of its own.
+        // script(1) runs the program on its own terminal.
         let program = env!("CARGO_BIN_EXE_whyslow");
         let out = Command::new("script")
             .args(["-qec", &format!("'{program}' metrics"), "/dev/null"])
@@ -130,7 +130,7 @@ fn ctrl_c_diagnoses_what_there_is() {
         interrupt(child.id());
         child.wait_with_output().unwrap()
     };
-    // How soon there are two samples depends on what else the machine does.
+    // The load of the machine determines how soon there are two samples.
     let times = [1, 2, 4, 8, 16].map(Duration::from_secs).into_iter();
     let out = times.map(interrupted_after).find(|out| out.status.code() != Some(130)).expect("two samples in time");
     assert_eq!(out.status.code(), Some(0));
@@ -153,7 +153,8 @@ fn ctrl_c_before_the_second_sample_is_status_130() {
 
 fn interrupt(pid: u32) {
     let pid = libc::pid_t::try_from(pid).unwrap();
-    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
+    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the PID is still its
+    // own.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
 }
 
@@ -248,7 +249,7 @@ fn every_command_has_help_by_the_word_too() {
     assert!(text(&run(&["help", "tune", "sett"]).stderr).contains("'sett'"));
 }
 
-/// This command and all below it, as their help lists them.
+/// Returns this command and all its subcommands, as their help lists them.
 fn commands(of: &[String]) -> Vec<Vec<String>> {
     let help: Vec<&str> = of.iter().map(String::as_str).chain(["--help"]).collect();
     let help = text(&run(&help).stdout).to_owned();
@@ -271,7 +272,7 @@ fn every_command_that_writes_a_file_refuses_an_unknown_extension() {
             continue;
         }
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
-        // What a command needs besides; one that is not known here fails below.
+        // Other arguments that a command needs; a command that is missing here fails below.
         let needs: &[&str] = if command == ["export"] { &["cpu"] } else { &[] };
         let out = run(&[&command, needs, &["-o", &file]].concat());
         let complaint = text(&out.stderr);
@@ -284,7 +285,7 @@ fn every_command_that_writes_a_file_refuses_an_unknown_extension() {
     assert_eq!(writing, ["profile", "export", "report", "stack"]);
 }
 
-/// Where BPF is switched off, no number comes from it.
+/// With BPF switched off, no number comes from it.
 #[test]
 fn without_bpf_no_number_is_said_to_be_from_it() {
     if !is_root() {
@@ -296,14 +297,14 @@ fn without_bpf_no_number_is_said_to_be_from_it() {
     let is_over = AtomicBool::new(false);
     let (json, all) = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| read_uncached(&file, &is_over))).collect();
-        // With BPF, processes that no sample sees are read as they end.
+        // With BPF, processes that no sample sees are read when they end.
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 assert!(Command::new("true").status().unwrap().success());
             }
         });
         let args = ["--no-bpf", "--for", "2s", "--interval", "200ms"];
-        // Beside other tests it may take a while until the processes use enough.
+        // Next to other tests, it may take a while until the processes use enough.
         let mut documents = (0..10).map(|_| run(&[&args[..], &["--json"]].concat()).stdout);
         let shown = documents.find(|json| text(json).contains("proc.short_lived"));
         let outputs = (shown, run(&[&args[..], &["-v"]].concat()));
@@ -317,19 +318,19 @@ fn without_bpf_no_number_is_said_to_be_from_it() {
         assert!(shown.metric != "proc.short_lived" || shown.source == "/proc/PID/stat", "{shown:?}");
     }
     assert!(d.closer_looks.iter().all(|look| !look.source.starts_with("bpf/")), "{:?}", d.closer_looks);
-    // The one place where BPF is mentioned says that it is off.
+    // The only sentence that mentions BPF says that it is off.
     let all = text(&all.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     let others = all.replace("BPF is switched off (--no-bpf)", "");
     assert!(others.len() < all.len() && !others.contains("BPF") && !all.contains("Traced"), "{all}");
 }
 
-/// Reads at random, dropping the page cache each time, until it is over; returns how often.
+/// Reads at random positions and drops the page cache each time, until `is_over` is set; returns the number of reads.
 fn read_uncached(file: &File, is_over: &AtomicBool) -> u64 {
     let mut block = vec![0; 4096];
     let mut reads = 0;
     while !is_over.load(Ordering::Relaxed) {
         let at = (reads * 7919) % 4096 * 4096;
-        // SAFETY: the descriptor is open; the advice changes nothing but the page cache.
+        // SAFETY: the descriptor is open; the advice only changes the page cache.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
         file.read_exact_at(&mut block, at).unwrap();
         reads += 1;
@@ -337,10 +338,10 @@ fn read_uncached(file: &File, is_over: &AtomicBool) -> u64 {
     reads
 }
 
-/// A typing error or a missing file yields one line that names what is wrong, without error numbers.
+/// A typing error or a missing file yields one line that names the problem, without error numbers.
 #[test]
 fn an_error_says_what_failed_in_one_line_without_an_error_number() {
-    // On a file system that is nearly full a recorder complains of that too.
+    // On a nearly full file system, a recorder also complains about that.
     let folder = whyslow_testing::memory_folder();
     let file = folder.path().join("file").display().to_string();
     std::fs::write(&file, "hello\n").unwrap();
@@ -431,7 +432,7 @@ fn the_home_of_another_user_is_one_warning() {
     }
     let home = whyslow_testing::folder();
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-    // The program itself may lie where only root may look.
+    // Only root may be able to read the folder of the program itself.
     let bin = whyslow_testing::folder();
     std::fs::set_permissions(bin.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = bin.path().join("whyslow");
@@ -447,7 +448,7 @@ fn the_home_of_another_user_is_one_warning() {
     assert_eq!((out.status.code(), complaints), (Some(0), vec![expected.as_str()]));
 }
 
-/// What the shell is given for the last of these words, a line each.
+/// Returns what the shell gets as completions of the last word, one per line.
 fn completed(config: &Path, words: &[&str]) -> String {
     let mut command = whyslow(config, &[&["--", "whyslow"][..], words].concat());
     command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", words.len().to_string());

@@ -1,5 +1,5 @@
-//! What holds for every diagnosis of captures, whatever they show: checked on all fixtures, on all written captures, and on damaged ones.
-//! `WHYSLOW_PROPERTIES=N` damages each of them N times; a minute's worth is the default.
+//! Checks properties of every diagnosis of captures, whatever they show: on all fixtures, all written captures, and
+//! damaged ones. `WHYSLOW_PROPERTIES=N` damages each of them N times; by default, the test takes about a minute.
 
 mod captured;
 
@@ -16,14 +16,15 @@ use whyslow_import::Capture;
 use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
-/// The rounding of what tools print.
+/// Rounding of the values that tools print.
 const ROUNDING: f64 = 0.01;
-/// How far a share may be above 1: the tick samples, the scheduler measures, and counters are not read at one instant.
+/// Maximum excess of a share over 1: the kernel samples at ticks, the scheduler measures, and counters are not read at
+/// one instant.
 const SLACK: f64 = 0.1;
-/// Differences, which can be below zero.
+/// Differences, which can be negative.
 const DIFFERENCES: [&str; 1] = ["disk.service_excess"];
 
-/// Every capture of ours, by its file's name.
+/// Returns all captures of this repository with their file names.
 fn texts() -> Vec<(String, String)> {
     let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/written");
     let files = [Path::new(FIXTURES), &written].into_iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
@@ -37,7 +38,7 @@ fn texts() -> Vec<(String, String)> {
     texts
 }
 
-/// Checks each text in a few threads; the names of those of which something is not so, with what it is.
+/// Checks each text, in two threads; returns the complaints.
 fn wrong<T: Sync>(all: &[T], check: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let run = || {
@@ -72,7 +73,8 @@ fn numbers(d: &Diagnosis) -> impl Iterator<Item = (&str, &Evidence, f64)> {
     })
 }
 
-/// What is impossible in a diagnosis: shares beyond the whole, amounts below nothing, numbers that are none.
+/// Returns the impossible values in a diagnosis: shares above the whole, negative amounts, and values that are not
+/// numbers.
 fn impossible(d: &Diagnosis) -> Vec<String> {
     let mut found = Vec::new();
     let is_share = |share: f64| (0.0..=1.0 + ROUNDING).contains(&share);
@@ -103,7 +105,7 @@ fn impossible(d: &Diagnosis) -> Vec<String> {
     found
 }
 
-/// The text with a few lines lost, doubled, cut or exchanged.
+/// Returns the text with a few lines lost, doubled, cut or swapped.
 fn damaged(text: &str, seed: u64) -> String {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -129,7 +131,7 @@ fn damaged(text: &str, seed: u64) -> String {
     lines.join("\n")
 }
 
-/// Every text, and each of them damaged as often as WHYSLOW_PROPERTIES says, with what it is called.
+/// Returns every text with its name, and each of them damaged as often as WHYSLOW_PROPERTIES says.
 fn cases() -> Vec<(String, String)> {
     let rounds: u64 = std::env::var("WHYSLOW_PROPERTIES").ok().and_then(|count| count.parse().ok()).unwrap_or(1);
     let with_damaged = |(name, text): (String, String)| {
@@ -202,7 +204,7 @@ fn another_capture_removes_no_finding() {
 fn subjects_are_those_of_the_input() {
     let wrong = wrong(&cases(), |(name, text)| {
         let Some(d) = read(&[(name, text)]).and_then(|captures| diagnosed(&captures)) else { return Vec::new() };
-        // The input may have the number of a device in place of its name (253:4, dev8-144, 08:03).
+        // The input may contain the number of a device instead of its name (253:4, dev8-144, 08:03).
         let is_numbered = |name: &str| {
             let number = |word: &str| {
                 word.trim_start_matches("dev").split(['-', ':']).filter(|n| n.parse::<u32>().is_ok()).count() == 2
@@ -211,7 +213,7 @@ fn subjects_are_those_of_the_input() {
                 && text.split([' ', '\t', '\n', '(', ')', ',']).any(number)
         };
         let is_named = |name: &str| {
-            // Names that are composed of several words of the input: 'TCP 10.0.0.1:80', 'a, b'; and of ours.
+            // Some names combine several words of the input ('TCP 10.0.0.1:80', 'a, b') with words of whyslow.
             let words = name.split([' ', ',', ':', '/', '@', '(', ')']).filter(|word| !word.is_empty());
             let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read"].contains(&word);
             let is_remainder = name == "the kernel and what is unaccounted for";
@@ -227,7 +229,7 @@ fn subjects_are_those_of_the_input() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The numbers of a text, with those that a unit behind them makes: 3.1 GiB, 42k, 17 %.
+/// Returns the numbers in a text, including those with a unit: 3.1 GiB, 42k, 17 %.
 fn numbers_of(text: &str) -> Vec<f64> {
     let is_part = |c: char| c.is_ascii_digit() || c == '.';
     let mut found = Vec::new();
@@ -238,7 +240,7 @@ fn numbers_of(text: &str) -> Vec<f64> {
     found
 }
 
-/// Whether a number is printed in the input, in one of the units that tools print.
+/// Returns true if the input contains a number in one of the units that tools print.
 fn is_printed(number: f64, printed: &[f64]) -> bool {
     const UNITS: [f64; 15] = [
         1.0,
@@ -261,7 +263,7 @@ fn is_printed(number: f64, printed: &[f64]) -> bool {
     number == 0.0 || UNITS.iter().any(|unit| is_it(number * unit) || is_it(number / unit))
 }
 
-/// Whether a formula computes a number from others, or counts: what it gives need not be printed.
+/// Returns true if a formula computes a number from others, or counts: its result need not be in the input.
 fn is_computed(how: &str) -> bool {
     const OPERATIONS: [&str; 16] = [
         "Δ",
@@ -290,7 +292,7 @@ fn what_no_formula_computes_is_printed_in_the_input() {
     let wrong = wrong(&cases(), |(name, text)| {
         let captures = read(&[(name, text)]).unwrap_or_default();
         let [capture] = &captures[..] else { return Vec::new() };
-        // Of several intervals, means are shown.
+        // With several intervals, the diagnosis shows means.
         if capture.window.snapshots().len() > 2 {
             return Vec::new();
         }

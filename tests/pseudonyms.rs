@@ -1,4 +1,4 @@
-//! `--pseudonymise` from the outside: no name is left in any output, and the diagnosis stays the same.
+//! Tests of `--pseudonymise` from the outside: no output contains a name, and the diagnosis stays the same.
 
 mod captured;
 mod recorded;
@@ -53,7 +53,7 @@ fn assert_without(text: &str, names: &[&str], what: &str) {
     }
 }
 
-/// What must be the same of a finding: everything but names.
+/// Returns everything of a finding that must stay the same: all but the names.
 fn essence(finding: &Finding) -> (String, String, u64, String, Vec<String>, Vec<String>, usize, usize) {
     let evidence = |e: &Evidence| match e.value {
         Reading::Number(number) => format!("{}={number:e}", e.metric),
@@ -90,12 +90,12 @@ fn judged(captures: &[Capture], rules: &RuleBook) -> Option<Diagnosis> {
     merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), rules)
 }
 
-/// The hosts, files, processes, mounts and peers of captures, as far as they are no common names.
+/// Returns the hosts, files, processes, mounts and peers of captures that are not common names.
 fn names_in(captures: &[Capture], names: &Pseudonyms) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |kind: NameKind, name: &str| {
         let is_replaced = *names.name(kind, &name.into()) != *name;
-        // Shorter ones are in other words.
+        // Shorter ones occur within other words.
         if is_replaced && name.len() > 5 {
             all.push(name.to_owned());
         }
@@ -213,7 +213,7 @@ fn charts_and_their_pages_have_no_names() {
     }
 }
 
-/// A machine whose two CPUs six processes share from 60 s on.
+/// Returns a sample of a machine whose two CPUs are shared by six processes from 60 s on.
 fn sample(t: u64) -> Snapshot {
     let mut s = Snapshot {
         boot_ns: (1000 + t) * SECOND,
@@ -377,7 +377,7 @@ fn wrong_usage_is_refused() {
     }
 }
 
-/// Mount points of this machine that have a name of their own are in no part of a report, the stack included.
+/// No part of a report, including the stack, contains mount points of this machine with unique names.
 #[test]
 fn a_live_report_has_no_names() {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
@@ -392,12 +392,13 @@ fn a_live_report_has_no_names() {
     }
 }
 
-/// Live: this machine's name, and the name of a process of ours, which is at work the whole time.
+/// Live: checks for the name of this machine and of one of our processes, which works the whole time.
 #[test]
 fn a_live_recording_has_no_names() {
     let dir = recorded::folder();
     let program = dir.path().join("plantedproc");
-    // Copied by another process: a test that starts one meanwhile would hold the file open for writing, and it could not be run.
+    // Another process copies it: a test that starts a process at the same time would hold the file open for writing,
+    // and it could not be executed.
     assert!(Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
     let mut command = Command::new(&program);
     let mut child = whyslow_testing::ends_with_test(&mut command).arg("60").spawn().unwrap();
@@ -407,7 +408,7 @@ fn a_live_recording_has_no_names() {
     let _ = child.wait();
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    // A short one is in other words.
+    // Short names occur within other words.
     let names: Vec<&str> = ["plantedproc", host.trim()].into_iter().filter(|name| name.len() > 6).collect();
     let mut searched = 0;
     for family in ["process", "thread", "machine", "mount", "group", "link", "log", "source", "swap", "inventory"] {

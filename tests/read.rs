@@ -1,4 +1,4 @@
-//! `whyslow read` from the outside, on captures as people posted them.
+//! Tests of `whyslow read` from the outside, on captures as people posted them.
 
 mod captured;
 mod skip;
@@ -41,7 +41,7 @@ fn devices_that_are_short() {
     }
     let one = diagnosis(&["san-iostat-x-2k-1reader.txt"]);
     assert!(keys(&one).iter().all(|key| !key.starts_with("disk.saturated")), "{:?}", keys(&one));
-    // One row of the log disk waits 105 ms, for the one write there was.
+    // One row of the log disk shows a wait of 105 ms, but for a single write.
     let log = diagnosis(&["san-iostat-x-xfs-bigwrite-extlog.txt"]);
     assert!(keys(&log).iter().all(|key| !key.ends_with("@sdk")), "{:?}", keys(&log));
     let misaligned = diagnosis(&["san-fdisk.txt"]);
@@ -50,7 +50,7 @@ fn devices_that_are_short() {
 
 #[test]
 fn a_full_accept_queue_that_no_capture_names() {
-    // sar tells of TCP too, every second and from a start of its own: what netstat counts between its two readings stays.
+    // sar covers TCP too, every second and with its own start; netstat's counts between its two readings remain.
     for files in
         [&["vm-netstat-s-listen-overflow.txt"][..], &["vm-netstat-s-listen-overflow.txt", "vm-sar-listen-overflow.txt"]]
     {
@@ -67,7 +67,8 @@ fn captures_side_by_side_say_which_they_are() {
     assert_eq!(d.findings[0].subject.capture.as_deref(), Some("san-iostat-x-4096k.txt"));
 }
 
-/// What a change is meant to raise it never lowers: of settings that the captures show, only the smaller ones are proposed.
+/// A proposal never lowers a setting that it is meant to raise: of settings that the captures show, only smaller ones
+/// are proposed.
 #[test]
 fn a_setting_is_only_raised() {
     let folder = whyslow_testing::folder();
@@ -87,12 +88,12 @@ fn a_setting_is_only_raised() {
         |all: &[(&str, &str)]| all.iter().map(|(name, value)| (format!("net.ipv4.{name}"), (*value).into())).collect();
     assert_eq!(with("4096\t131072\t67108864", "8192\t16384\t4194304"), set(&[("tcp_wmem", "8192 131072 16777216")]));
     assert_eq!(with("4096\t262144\t67108864", "4096\t262144\t67108864"), set(&[]));
-    // Where the captures do not show it, it is more than the default of any kernel.
+    // If the captures do not show the setting, the proposal exceeds the default of any kernel.
     let unknown = settings(&["net-iperf-before-client.txt"]);
     assert_eq!(unknown, set(&[("tcp_rmem", "4096 131072 33554432"), ("tcp_wmem", "4096 131072 16777216")]));
 }
 
-/// iostat, mpstat and a log, each of which says which machine it is of.
+/// iostat, mpstat and a log, each of which names its machine.
 #[test]
 fn captures_of_several_hosts_are_not_mixed_and_a_warning_names_them() {
     let folder = whyslow_testing::folder();
@@ -125,13 +126,13 @@ fn captures_of_several_hosts_are_not_mixed_and_a_warning_names_them() {
         of("fs.errors").is_some_and(|capture| capture.contains("messages") && capture.contains(" of web2")),
         "{captures:?}"
     );
-    // One machine with a short and a full name is one.
+    // A short and a full name of one machine count as one machine.
     std::fs::remove_file(folder.path().join("iostat.txt")).unwrap();
     let out = read(&["--json", folder.path().to_str().unwrap()]);
     assert_eq!(text(&out.stderr), "");
 }
 
-/// Hand-made, in the formats of Debian 12: who uses the disks is known by putting all three together.
+/// Hand-made, in the formats of Debian 12: only all three together show which guest uses the disks.
 #[test]
 fn guests_and_their_host_are_put_together_by_the_serial_numbers_of_disks() {
     let d = diagnosis(&["virtual-disks/db.txt", "virtual-disks/batch.txt", "virtual-disks/host.txt"]);
@@ -154,7 +155,7 @@ fn guests_and_their_host_are_put_together_by_the_serial_numbers_of_disks() {
     let out = read(&["virtual-disks/host.txt", "virtual-disks/db.txt", "virtual-disks/batch.txt"]);
     let said = text(&out.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("the guests make 99 % of them, batch alone 83 %: db waits behind it."), "{said}");
-    // Pseudonyms are as good as names.
+    // Pseudonyms work as well as names.
     let of =
         diagnosis(&["--pseudonymise", "virtual-disks/db.txt", "virtual-disks/batch.txt", "virtual-disks/host.txt"]);
     assert_eq!(of.virtual_disks.len(), 2);
@@ -216,7 +217,7 @@ fn free_alone_clears_memory_and_nothing_else() {
     }
 }
 
-/// Captures as people paste them, each with what a colleague would say of it.
+/// Captures as people paste them, each with the answer that a colleague would give.
 #[test]
 fn one_capture_is_enough_where_it_shows_the_cause() {
     let folder = whyslow_testing::folder();
@@ -268,7 +269,7 @@ LISTEN   0        128              0.0.0.0:22             0.0.0.0:*
     }
 }
 
-/// A process that uses several CPUs is not one thread.
+/// A process that uses several CPUs is not a single thread.
 #[test]
 fn a_process_on_eight_cpus_is_no_single_thread() {
     let folder = whyslow_testing::folder();
@@ -285,7 +286,7 @@ Tasks: 822 total,   3 running, 789 sleeping,   0 stopped,   0 zombie
     assert!(keys(&d).iter().all(|key| !key.starts_with("cpu.single_thread")), "{:?}", keys(&d));
 }
 
-/// Evidence of a capture names the capture, each file once, and no file or number of this machine.
+/// Evidence from a capture names the capture, each file once, and no file or number of this machine.
 #[test]
 fn evidence_names_captures_and_only_them() {
     for files in
@@ -420,7 +421,7 @@ fn binary_files_of_sar_through_this_machines_sadf() {
     assert!(text(&out.stderr).contains("sadf"), "{}", text(&out.stderr));
 }
 
-/// How people name an archive of Performance Co-Pilot: its folder, the name that its files have in common, any file of it.
+/// Ways to name an archive of Performance Co-Pilot: its folder, the common name of its files, any of its files.
 const PCP_ARCHIVE: [&str; 4] =
     ["binary/pcp", "binary/pcp/20261126", "binary/pcp/20261126.0.xz", "binary/pcp/20261126.index"];
 
@@ -474,7 +475,7 @@ fn raw_logs_of_atop_through_this_machines_atop() {
     let log = folder.path().join("atop_20240601");
     let made = Command::new("atop").args(["-w", log.to_str().unwrap(), "1", "3"]).output().unwrap();
     assert!(made.status.success(), "{made:?}");
-    // Only root may read it.
+    // Only root can read it.
     std::fs::set_permissions(&log, Permissions::from_mode(0o600)).unwrap();
     let d = diagnosis(&[log.to_str().unwrap()]);
     assert!((1.0..=3.0).contains(&d.window.seconds), "{:?}", d.window);
@@ -498,7 +499,7 @@ fn files_that_are_none_and_the_list_of_formats() {
     assert!(formats.as_array().unwrap().iter().any(|f| f["name"] == "iostat"));
 }
 
-/// Files that are no captures, in a folder.
+/// Files that are not captures, in a folder.
 fn no_captures() -> (tempfile::TempDir, Vec<(&'static str, Vec<u8>)>) {
     let folder = whyslow_testing::folder();
     let shadow = "root:$6$SECRET0/abc$def:19000:0:99999:7:::\n".repeat(9);
@@ -554,8 +555,8 @@ fn what_cannot_be_opened_is_an_error_with_its_name() {
     assert!(text(&out.stderr).contains(path("").trim_end_matches('/')), "{}", text(&out.stderr));
 }
 
-/// The most memory that reading a file took, in bytes. ru_maxrss of getrusage(2) will not do: it begins with what this process had
-/// when it started the program.
+/// Returns the most memory that reading a file took, in bytes. ru_maxrss of getrusage(2) is no alternative: it starts
+/// with the memory of this process when it started the program.
 fn most_memory(file: &Path) -> u64 {
     let out = std::fs::File::create(file.with_extension("out")).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("read").arg(file).stdout(out).spawn().unwrap();
@@ -600,7 +601,7 @@ fn memory_does_not_grow_with_the_file() {
     }
 }
 
-/// Starts reading, with temporary files in this folder.
+/// Starts a read with its temporary files in this folder.
 fn reading(folder: &Path, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_whyslow"))
         .arg("read")
@@ -613,7 +614,7 @@ fn reading(folder: &Path, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Waits for something that takes a moment.
+/// Waits for a condition that takes a moment.
 fn until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is() {
@@ -623,7 +624,7 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
 }
 
 fn signalled(child: &mut Child, signal: i32) {
-    // SAFETY: a signal is sent to a child of ours that was not waited for yet.
+    // SAFETY: the signal goes to our child, which has not been waited for.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
     until("it ends", || child.try_wait().unwrap().is_some());
 }
@@ -638,7 +639,8 @@ fn what_was_unpacked_is_removed_whatever_ends_the_reading() {
         let folder = whyslow_testing::folder();
         let left = || std::fs::read_dir(folder.path()).unwrap().count();
         let mut child = reading(folder.path(), &["-"]);
-        // Headers of two folders, and header and contents of the file; the archive goes on, so that it is still being read.
+        // Headers of two folders, and header and contents of the file; the archive continues, so the program is still
+        // reading it.
         child.stdin.as_mut().unwrap().write_all(&tar[..4 * 512]).unwrap();
         until("it is unpacked", || left() == 1);
         signalled(&mut child, signal);
@@ -662,7 +664,7 @@ fn ctrl_c_ends_the_waiting_for_a_pipe() {
         signalled(&mut child, libc::SIGINT);
         assert_eq!(child.wait().unwrap().code(), Some(2), "{arguments:?}");
     }
-    // Nor is a pipe in a folder waited for.
+    // The program does not wait for a pipe in a folder either.
     assert!(Command::new("mkfifo").arg(folder.path().join("vmstat")).status().unwrap().success());
     assert_eq!(read(&[folder.path().to_str().unwrap()]).status.code(), Some(2));
 }
@@ -696,7 +698,7 @@ fn a_binary_file_of_sar_that_only_root_may_read_is_read() {
 
 #[test]
 fn sadf_runs_with_limits_and_without_privileges() {
-    // SAFETY: the call takes nothing and cannot fail.
+    // SAFETY: geteuid has no arguments and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     let folder = whyslow_testing::folder();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! `whyslow record` from the outside: what it leaves on disk, whatever ends it.
+//! Tests of `whyslow record` from the outside: what remains on disk, however the recording ends.
 
 mod signals;
 mod skip;
@@ -32,7 +32,8 @@ fn begin(dir: &str) -> Child {
 
 fn signal(child: &Child, signal: i32) {
     let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
+    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the PID is still its
+    // own.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
@@ -40,7 +41,7 @@ fn read(dir: &Path) -> Vec<Snapshot> {
     read_families(dir, &|_| true)
 }
 
-/// The samples without anything but their times, which is quick even on a busy machine.
+/// Returns the samples with only their times, which is quick even on a busy machine.
 fn read_times(dir: &Path) -> Vec<Snapshot> {
     read_families(dir, &|family| family == Sample::INFO.name)
 }
@@ -52,7 +53,7 @@ fn read_families(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Vec<Snapshot> {
     }
 }
 
-/// Waits until there are so many samples.
+/// Waits until there are this many samples.
 fn wait_for(dir: &Path, samples: usize) {
     let began = Instant::now();
     while read_times(dir).len() < samples {
@@ -79,12 +80,12 @@ fn what_is_recorded_is_there_in_full() {
     assert_eq!(samples[0].the::<Sample>().unwrap().event.get(), Some("recording began"));
 }
 
-/// Whether a reading was held up until the recorder went on without it, as on a busy machine.
+/// Returns true if a reading hung until the recorder continued without it, as on a busy machine.
 fn has_hung(sample: &Snapshot) -> bool {
     sample.sources.iter().any(|source| matches!(source.outcome, ReadOutcome::Hung(_)))
 }
 
-/// When the samples were begun, nanoseconds since 1970.
+/// Returns the start times of the samples, in nanoseconds since 1970.
 fn moments(samples: &[Snapshot]) -> Vec<i64> {
     samples.iter().map(|sample| sample.wall_ns).collect()
 }
@@ -93,8 +94,8 @@ fn now_ns() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
 }
 
-/// How long the threads of a process have waited for a CPU (Documentation/scheduler/sched-stats.rst): the more work a machine has
-/// beside the test, the later a sample is taken.
+/// Returns how long the threads of a process have waited for a CPU (Documentation/scheduler/sched-stats.rst): the more
+/// other work the machine has, the later a sample is taken.
 fn run_delay_ns(pid: u32) -> i64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
     let delay = |path: PathBuf| -> Option<i64> {
@@ -103,8 +104,8 @@ fn run_delay_ns(pid: u32) -> i64 {
     threads.filter_map(delay).sum()
 }
 
-/// Runs recorders one after the other in a folder and kills each at a random moment: every second one as it starts, which closes
-/// what the previous one left, the others once they have recorded something.
+/// Runs recorders one after the other in a folder and kills each at a random moment: every second one during its start,
+/// when it closes the data of the previous one, the others once they have recorded something.
 fn kill_recorders(dir: &Path, count: u32) {
     const LONGEST_MS: u64 = 500;
     const MAY_BE_LOST_NS: i64 = 2_000_000_000;
@@ -113,7 +114,7 @@ fn kill_recorders(dir: &Path, count: u32) {
     let mut recorded = 0;
     let samples = || moments(&read_times(dir));
     for n in 0..count {
-        // Without BPF, which takes most of the time of a start.
+        // Without BPF, which takes most of the start time.
         let mut child = whyslow(&["record", "--dir", path, "--interval", "100ms", "--no-bpf"]).spawn().unwrap();
         if n % 2 == 1 {
             wait_for(dir, known.len() + 1);
@@ -151,11 +152,11 @@ fn kill_recorders(dir: &Path, count: u32) {
 fn recorders_killed_at_200_moments_lose_nothing_and_the_next_goes_on() {
     const KILLS: u32 = 200;
     const AT_ONCE: u32 = 4;
-    // A recording is read again after each kill: many short ones take less time than a few long ones.
+    // The recording is read again after each kill: many short ones take less time than a few long ones.
     const FOLDERS: u32 = 5;
     let kill_in_each = || {
         for _ in 0..FOLDERS {
-            // In memory, where a flush does not wait for what other programs write to the disk.
+            // In memory, where a flush does not wait for other programs that write to the disk.
             let dir = whyslow_testing::memory_folder();
             kill_recorders(dir.path(), KILLS / AT_ONCE / FOLDERS);
         }
@@ -188,12 +189,12 @@ fn a_folder_of_other_peoples_files_is_refused_and_left_alone() {
     assert!(complaint.contains("not a recording, and not empty"), "{complaint}");
     assert!(theirs.exists() && !dir.path().join("lock").exists());
 
-    // A state folder that was not recorded into yet, and a file system just made.
+    // A state folder without a recording, and a new file system.
     let dir = whyslow_testing::folder();
     ["baselines", "tune", "lost+found"].iter().for_each(|name| std::fs::create_dir(dir.path().join(name)).unwrap());
     let record = ["record", "--dir", dir.path().to_str().unwrap(), "--interval", "200ms", "--for", "400ms"];
     assert_eq!(run(&record).status.code(), Some(0));
-    // A recording it then is, whatever else is put there.
+    // From then on it is a recording, regardless of other files in it.
     std::fs::write(dir.path().join("notes.txt"), "theirs").unwrap();
     assert_eq!(run(&record).status.code(), Some(0));
 }
@@ -264,7 +265,7 @@ fn one_folder_has_one_recorder() {
     assert!(complaint.contains("another whyslow records here already"), "{complaint}");
 }
 
-/// A process that goes by another name every fifth of a second, ended when dropped.
+/// A process that changes its name every fifth of a second; ended when dropped.
 struct Renamed(Child);
 
 impl Renamed {
@@ -310,9 +311,8 @@ fn a_process_that_changes_its_name_stays_one_process() {
     assert!(names.is_sorted(), "each sample has the name of its time: {names:?}");
 }
 
-/// Whether this may mount and unshare; says so where it may not.
-/// In a mount namespace of its own, a FUSE file system that is a single file and has no server is mounted over /proc/vmstat: opening
-/// it hangs.
+/// Mounts a FUSE file system over /proc/vmstat, in its own mount namespace. The file system is a single file and has no
+/// server, so opening it hangs.
 #[test]
 fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
     const HANG: &str = "exec 9<>/dev/fuse && \
@@ -338,7 +338,7 @@ fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
     assert!(missed >= 1.0, "the sample that it hung in is missed, and said so");
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -348,7 +348,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn a_recording_is_shipped_once_and_while_it_goes_on() {
     let (dir, store) = (whyslow_testing::folder(), whyslow_testing::folder());
     let (path, to) = (dir.path().to_str().unwrap(), store.path().to_str().unwrap());
-    // Before there is a recording, a shipper waits for it.
+    // A shipper waits until there is a recording.
     let shipper = whyslow(&["ship", to, "--dir", path, "--host", "web-1", "--json"]).spawn().unwrap();
     let recorder = begin(path);
     wait_for(dir.path(), 5);
@@ -357,7 +357,7 @@ fn a_recording_is_shipped_once_and_while_it_goes_on() {
         assert!(began.elapsed() < Duration::from_secs(60), "nothing was shipped");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // While one ships, no other ships the same.
+    // Only one process can ship a recording at a time.
     let ship = |store: &str, host: &str| run(&["ship", store, "--once", "--dir", path, "--host", host, "--json"]);
     let refused = ship(to, "web-1");
     assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
@@ -395,7 +395,7 @@ fn a_recorder_ships_what_it_records() {
     let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let shipped = files(store.path()).into_iter().filter(|file| file.ends_with("web-1.parquet")).count() as u64;
     assert!(shipped > 10, "{told}");
-    // The hour may have been delivered before, while it was going on, and the clock may have struck meanwhile.
+    // The hour may already have been delivered while it was in progress, and a new hour may have begun since then.
     assert!(told["shipped"]["files"].as_u64() >= Some(shipped), "{told}");
     assert_eq!(told["shipped"]["left"], 0, "what was recorded last is delivered too");
 }

@@ -1,5 +1,5 @@
-//! `whyslow explain` on an hour in which faults of known physics are planted: one that the whole machine feels, and two that
-//! leave no trace but in the threads that wait.
+//! Tests of `whyslow explain` on an hour with planted faults of known physics: one affects the whole machine, and two
+//! show only in the threads that wait.
 
 mod quiet;
 
@@ -12,16 +12,16 @@ use whyslow_model::explanation::Explanation;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 
-/// When the clips were made, and how long the machine of the recording is up, seconds since boot.
+/// Time of the clips, and uptime of the recorded machine, in seconds since boot.
 const MADE: u64 = 1000;
 const UP: u64 = 10_000;
-/// How long a fault is captured.
+/// Length of the capture of a fault, in seconds.
 const FAULT: u64 = 17;
 
-/// What is wrong in a clip.
+/// Plants a fault in a sample.
 type Fault = fn(&mut Snapshot, u64);
 
-/// Of a machine of two processors and a process that hardly does anything; the first sample is not played.
+/// Returns a clip of a machine with two processors and a nearly idle process; the first sample is not played.
 fn clip(seconds: u64, fault: Fault) -> Clip {
     let sample = |t: u64| {
         let mut s = quiet::machine(t, 50);
@@ -48,7 +48,7 @@ fn process(pid: u32, name: &str, threads: u32, user: u64) -> ProcessRow {
     }
 }
 
-/// Six processes share two processors.
+/// Makes six processes share two processors.
 fn too_much_work(s: &mut Snapshot, t: u64) {
     s.processor.cpu.iter_mut().for_each(|cpu| (cpu.user, cpu.idle) = ((t * SECOND).into(), 0.into()));
     s.processor.pressure[0].cpu_some = (t * SECOND * 98 / 100).into();
@@ -62,7 +62,7 @@ fn too_much_work(s: &mut Snapshot, t: u64) {
     }
 }
 
-/// Three of four threads wait for the fourth, which does little and holds the lock.
+/// Adds three threads that wait for a fourth, which does little and holds the lock.
 fn a_lock_held(s: &mut Snapshot, t: u64) {
     let fight = process(70, "fight", 4, t * SECOND / 50);
     s.task.process.push(Process::from(ProcessRow {
@@ -86,7 +86,7 @@ fn a_lock_held(s: &mut Snapshot, t: u64) {
     }
 }
 
-/// A writer on a frozen file system.
+/// Adds a writer on a frozen file system.
 fn a_writer_stuck(s: &mut Snapshot, _: u64) {
     s.task.process.push(Process::from(ProcessRow {
         state: "D".into(),
@@ -97,7 +97,7 @@ fn a_writer_stuck(s: &mut Snapshot, _: u64) {
     }));
 }
 
-/// What is planted, at which second: near the edges of segments and of the windows that are judged, and nowhere in particular.
+/// Planted faults with their seconds: near the edges of segments, near the edges of judged windows, and anywhere else.
 const PLANTED: [(u64, &str, Fault); 4] = [
     (391, "cpu.saturated@host", too_much_work),
     (1500, "lock.contention@fight[70]", a_lock_held),
@@ -122,7 +122,7 @@ fn play(into: &Path) {
     assert_eq!(player.finish(), Ok(3600));
 }
 
-/// Seconds from the start of the recording.
+/// Returns seconds from the start of the recording.
 fn second(time: &str) -> f64 {
     let time = time.strip_prefix("2026-11-21T").and_then(|time| time.strip_suffix('Z')).expect(time);
     let parts: Vec<f64> = time.split(':').map(|part| part.parse().unwrap()).collect();

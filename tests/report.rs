@@ -1,4 +1,4 @@
-//! `whyslow report` on captures whose figures are known, as data, pictures and text.
+//! Tests of `whyslow report` on captures with known figures, as data, pictures and text.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ avg-cpu:  %user   %nice    %sys   %idle
     let folder = whyslow_testing::folder();
     let files = [("iostat.txt", IOSTAT), ("vmstat.txt", VMSTAT)];
     let files = files.map(|(name, text)| written(folder.path(), name, text));
-    // It has no I/O wait, which vmstat reports: there it is idle time.
+    // iostat's output has no I/O wait, which vmstat reports: iostat counts it as idle time.
     let exact = page(&[&files[0], &files[1], "--chart", "cpu.modes"]);
     let modes = chart(&exact, "cpu.modes");
     assert_eq!(modes.series.iter().map(|series| &*series.name).collect::<Vec<_>>(), ["user", "nice", "system"]);
@@ -188,7 +188,7 @@ fn this_machine_is_drawn_live() {
 fn the_signals_of_charts_exist() {
     for chart in charts() {
         for signal in chart.signals {
-            // Signals of one of several things are selected with its name.
+            // The signals of one of several subjects are selected with the subject's name.
             let known = signal.parse::<SignalSelector>().or_else(|_| format!("{signal}@x").parse());
             assert!(known.is_ok(), "{}: {signal}: {known:?}", chart.id);
         }
@@ -209,7 +209,7 @@ fn the_result_of_a_benchmark_is_drawn_by_size_with_its_intervals() {
     let axis = bandwidth.x.as_ref().unwrap();
     assert_eq!((axis.labels[0].as_str(), axis.labels[1].as_str()), ("24 KiB (L1d)", "1 MiB (L2)"));
     let read = bandwidth.series.iter().find(|series| series.name == "read").unwrap();
-    // As the document has them, with five significant digits.
+    // The values of the document, with five significant digits.
     assert_eq!((read.mean[0], read.mean[1]), (Some(83_108_000_000.0), Some(63_874_000_000.0)));
     assert_eq!(read.min.as_ref().unwrap()[0], Some(82_764_000_000.0));
 }
@@ -253,7 +253,7 @@ fn the_result_of_trying_what_is_recommended_has_the_effect_of_each_change() {
     let changes = chart(&page, "try.changes");
     assert_eq!(changes.x.as_ref().unwrap().labels, ["disk.read_ahead_kb@loop0=128", "disk.scheduler@loop0=none"]);
     let effect = &changes.series[0];
-    // As the document has it, with five significant digits.
+    // The value of the document, with five significant digits.
     assert_eq!((effect.mean[1], effect.max.as_ref().unwrap()[1]), (Some(-0.94261), Some(-0.87529)));
     assert_eq!(chart(&page, "try.metric@2").title, "disk.scheduler@loop0=none: Run time of sh run.sh");
 }

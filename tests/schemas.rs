@@ -1,4 +1,5 @@
-//! The JSON documents keep to their schemas, `docs/schema/NAME.json`, to which fields are added and from which none is removed.
+//! Tests that the JSON documents follow their schemas, `docs/schema/NAME.json`; fields may be added to a schema, but
+//! not removed.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use whyslow_testing::documents::{assert_kept, assert_valid, assert_valid_as, fil
 
 mod recorded;
 
-/// Every document with a number of its own, and the type that it is written from.
+/// Returns every document with its own version number, and the schema of its type.
 fn documents() -> Vec<(&'static str, Value)> {
     vec![
         (baseline::SCHEMA, schema::<baseline::Baseline>()),
@@ -29,7 +30,7 @@ fn documents() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The documents that do not name their schema: lists, and what tuning prints (docs/json.md).
+/// Returns the documents that do not name their schema: lists, and the output of tuning (docs/json.md).
 fn unnamed_documents() -> Vec<(&'static str, Value)> {
     vec![
         ("whyslow.baselines/1", schema::<Vec<baseline::Listed>>()),
@@ -92,7 +93,7 @@ fn diagnoses_of_captures_are_as_their_schema_says() {
     let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
     files.sort();
     let mut count = 0;
-    // All of them take a minute.
+    // All files would take a minute.
     for file in files.iter().step_by(4) {
         let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["read", "--json"]).arg(file).output().unwrap();
         if out.status.success() {
@@ -139,7 +140,7 @@ fn documents_of_lists_and_settings_are_as_their_schemas_say() {
     }
 }
 
-/// When the recording begins, seconds since 1970.
+/// Start of the recording, in seconds since 1970.
 const START: i64 = 1_795_279_400;
 
 #[test]

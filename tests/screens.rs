@@ -1,5 +1,5 @@
-//! The screens of captures in `docs/screens/`: drawn anew, and compared with what is there. CONTRIBUTING.md says how to
-//! write them after a deliberate change.
+//! Compares the screens of captures in `docs/screens/` with the current output. CONTRIBUTING.md describes how to update
+//! them after a deliberate change.
 
 mod captured;
 mod kept_screen;
@@ -7,15 +7,15 @@ mod kept_screen;
 use captured::{read, text};
 use kept_screen::assert_screen;
 
-/// Lines of the first screen, and of one that ends with what to capture next.
+/// Number of lines of the first screen, and of one that ends with the next capture.
 const LINES: usize = 10;
 const LINES_WITH_NEXT: usize = 17;
 
-/// A first screen: short, and no wider than a terminal.
+/// Asserts that a first screen is short and no wider than a terminal.
 fn assert_first_screen(name: &str, command: &str, drawn: &str) {
     let most = if drawn.contains("To decide, on the captured host:") { LINES_WITH_NEXT } else { LINES };
     assert!(drawn.lines().count() <= most, "{name} takes more than {most} lines:\n{drawn}");
-    // What is to be pasted stays in one piece.
+    // Commands for pasting stay on one line.
     let is_command = |line: &str| line.starts_with("    ");
     let fits = |line: &str| line.chars().count() <= 80 || is_command(line);
     assert!(drawn.lines().all(fits), "{name} is too wide:\n{drawn}");

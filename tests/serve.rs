@@ -1,4 +1,4 @@
-//! `whyslow serve` from the outside: a browser's requests, and what must not be answered.
+//! Tests of `whyslow serve` from the outside: a browser's requests, and requests that must be refused.
 
 mod recorded;
 
@@ -21,15 +21,15 @@ const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC: a segment ends at 400 s.
 const START: u64 = 1_795_279_400;
 const LENGTH: u64 = 480;
-/// When the busy host has more work than CPUs.
+/// Seconds in which the busy host has more work than CPUs.
 const BUSY: std::ops::Range<u64> = 200..260;
-/// A name that would be markup, and one that would be written from right to left.
+/// A name that contains markup, and a right-to-left override.
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{202e}";
 
 fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.args(args).env("TZ", "UTC").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // No recording, rule or baseline of this machine's.
+    // No recording, rule or baseline of this machine.
     command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
     ends_with_test(&mut command);
     command
@@ -43,14 +43,14 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A server, ended with the test.
+/// A server that is ended with the test.
 struct Server {
     http: HttpServer,
     token: String,
 }
 
 impl Server {
-    /// Without BPF, which takes most of the time of a start.
+    /// Starts a live server without BPF, which takes most of the start time.
     fn live(args: &[&str]) -> Self {
         Self::start(&[&["--no-bpf", "--interval", "200ms"], args].concat())
     }
@@ -67,7 +67,7 @@ impl Server {
         Self { http, token }
     }
 
-    /// Status and body of an answer, with the token.
+    /// Returns the status and body of an answer to a request with the token.
     fn get(&self, path: &str) -> (u16, String) {
         let answer = self.http.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
         (answer.status, answer.body)
@@ -79,7 +79,7 @@ impl Server {
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// The words of an error.
+    /// Returns the message of an error.
     fn error(&self, path: &str, expected: u16) -> String {
         let (status, body) = self.get(path);
         assert_eq!(status, expected, "{path}: {body}");
@@ -87,7 +87,7 @@ impl Server {
         document["error"].as_str().unwrap().to_owned()
     }
 
-    /// The live page, once there is one with rates.
+    /// Returns the live page, once it has rates.
     fn live_page(&self) -> PageData {
         wait_for("two samples", || {
             let (status, body) = self.get("/api/page?host=live");
@@ -96,7 +96,7 @@ impl Server {
         })
     }
 
-    /// All hosts, once the survey has been at them.
+    /// Returns all hosts, once the survey has covered them.
     fn surveyed(&self) -> Vec<HostOverview> {
         wait_for("a survey", || {
             let overview: Overview = self.document("/api/overview");
@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-/// A machine of two CPUs and a disk, which is idle but for a minute if it is the busy one.
+/// Returns a sample of a machine with two CPUs and a disk, which is idle; the busy one has work for a minute.
 fn sample(t: u64, host: &str, is_busy: bool) -> Snapshot {
     let busy = if is_busy { t.clamp(BUSY.start, BUSY.end) - BUSY.start } else { 0 };
     let mut s = recorded::two_cpus(t, ((START + t) * SECOND) as i64, busy);
@@ -133,7 +133,7 @@ fn sample(t: u64, host: &str, is_busy: bool) -> Snapshot {
     s
 }
 
-/// A folder with the recordings of two hosts.
+/// Creates a folder with the recordings of two hosts.
 fn two_hosts() -> tempfile::TempDir {
     let folder = recorded::folder();
     for (host, is_busy) in [("db1", true), ("db2", false)] {
@@ -168,7 +168,7 @@ fn the_live_page_grows() {
     assert_eq!(server.get(&format!("/api/page?host=live&since={}", newer.to + 1000.0)), (204, String::new()));
     let diagnosed = wait_for("a diagnosis", || server.live_page().diagnosis);
     let overview: Overview = server.document("/api/overview");
-    // There may be a recording of this machine besides.
+    // There may also be a recording of this machine.
     let live = overview.hosts.first().unwrap();
     assert_eq!((&*live.id, live.kind, live.interval), ("live", HostKind::Live, Some(0.2)));
     assert!(live.verdict.is_some() && live.from.is_some() && live.to >= Some(newer.to), "{live:?}");
@@ -188,7 +188,7 @@ fn the_stacks_are_those_of_the_command() {
     let ids = |stack: &IoStack| stack.nodes.iter().map(|node| node.id.clone()).collect::<BTreeSet<_>>();
     let served: IoStack = server.document("/api/stack?host=live");
     let printed: IoStack = serde_json::from_slice(&run(&["stack", "--json"]).stdout).unwrap();
-    // Others may make and remove devices meanwhile; the loopback interface stays.
+    // Other programs may create and remove devices at the same time; the loopback interface stays.
     assert!(ids(&served).intersection(&ids(&printed)).any(|id| id == "interface:lo"), "{:?}", ids(&served));
     let lo = served.node("interface:lo").unwrap().load.clone().expect("a load");
     assert!(lo.read.is_some() && lo.write.is_some(), "{lo:?}");
@@ -324,7 +324,7 @@ fn recordings_of_two_hosts_are_shown_as_the_report_shows_them() {
     assert!((40..=60).contains(&db1.pressure.len()), "{:?}", db1.pressure);
     let worst = pressure.iter().copied().fold(0.0, f64::max);
     assert!((worst - 0.98).abs() < 1e-9, "{pressure:?}");
-    // A minute of eight.
+    // One minute of eight.
     let high = pressure.iter().filter(|share| **share > 0.5).count() as f64 / pressure.len() as f64;
     assert!((high - 0.125).abs() < 0.03, "{pressure:?}");
     assert!(db2.pressure.iter().flatten().all(|share| *share == 0.0), "{:?}", db2.pressure);
@@ -345,7 +345,7 @@ fn recordings_of_two_hosts_are_shown_as_the_report_shows_them() {
     assert_eq!(modes.times.len(), 31);
     let user = modes.series.iter().find(|series| series.name == "user").unwrap();
     assert!(user.mean[1..].iter().all(|share| *share == Some(1.0)), "{:?}", user.mean);
-    // What a page asks for first: what there is, and what happened.
+    // The page first asks for the available charts and the events.
     let outline: PageData = server.document("/api/page?host=0&only=outline");
     let known: BTreeSet<&str> = outline.charts.iter().map(|chart| &*chart.id).collect();
     for chart in &reported.charts {
@@ -424,7 +424,7 @@ fn it_has_only_the_capabilities_that_it_needs() {
         let mask = |name: &str| u64::from_str_radix(&field(name), 16).unwrap();
         assert_eq!(field("NoNewPrivs:"), "1");
         for set in ["CapEff:", "CapPrm:", "CapBnd:", "CapInh:", "CapAmb:"] {
-            // Without privileges there is nothing to give up, nor may the bounding set be changed.
+            // Without privileges there is nothing to drop, and the bounding set cannot be changed.
             let is_privileged = std::path::Path::new("/proc/self").metadata().unwrap().uid() == 0;
             assert!(mask(set) & !may == 0 || set == "CapBnd:" && !is_privileged, "{set} {:x}", mask(set));
         }
@@ -437,7 +437,7 @@ fn it_ends_cleanly_on_a_signal() {
         let mut server = Server::live(&[]);
         server.live_page();
         let pid = libc::pid_t::try_from(server.http.child.id()).unwrap();
-        // SAFETY: a signal to a child of this test, which has not been waited for.
+        // SAFETY: the signal goes to a child of this test, which has not been waited for.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
         assert_eq!(server.http.child.wait().unwrap().code(), Some(0));
         let mut complaints = String::new();

@@ -1,5 +1,6 @@
-//! The page of `whyslow serve` in Debian's Chromium, with this machine, a recorded day, a machine with a hostile name, and 200 recordings. What is checked is in
-//! `web/tests/serve.mjs`; `WHYSLOW_SCREENSHOTS=FOLDER cargo test --test serve_page screenshots` draws it.
+//! Tests of the page of `whyslow serve` in Debian's Chromium, with this machine, a recorded day, a machine with a
+//! hostile name, and 200 recordings. `web/tests/serve.mjs` has the checks; `WHYSLOW_SCREENSHOTS=FOLDER cargo test
+//! --test serve_page screenshots` takes screenshots.
 
 mod recorded;
 mod skip;
@@ -19,15 +20,15 @@ use whyslow_testing::{HttpServer, UrlOn, ends_with_test};
 const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 00:00:00 UTC.
 const START: i64 = 1_795_219_200 * SECOND as i64;
-/// The day has a sample every ten seconds.
+/// Seconds between the samples of the day.
 const STEP: u64 = 10;
-/// When there is more work than CPUs, seconds from its start.
+/// Seconds from the start with more work than processors.
 const BUSY: std::ops::Range<u64> = 6 * 3600..6 * 3600 + 1800;
-/// As `web/tests/documents.mjs` has them.
+/// The same strings as in `web/tests/documents.mjs`.
 const ATTACK: &str = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>";
 const OVERRIDE: &str = "a\u{202e}gnp.exe\u{2028}\u{7}";
 
-/// A machine of two CPUs that is idle, except while it is busy, after so many seconds.
+/// Returns a sample, after this many seconds, of a machine with two CPUs that is idle outside the busy time.
 fn sample(t: u64, name: &str, process: &str) -> Snapshot {
     let busy = t.clamp(BUSY.start, BUSY.end) - BUSY.start;
     let mut s = two_cpus(t, START + (t * SECOND) as i64, busy);
@@ -40,7 +41,8 @@ fn sample(t: u64, name: &str, process: &str) -> Snapshot {
     s
 }
 
-/// Judges by the built-in rules while the machine is busy; there is nothing to find otherwise, and a day would take long.
+/// Judges by the built-in rules while the machine is busy; otherwise there is nothing to find, and a day would take
+/// long.
 fn judge() -> Judge {
     let book = RuleBook::built_in();
     let rules = book.fingerprint();
@@ -52,7 +54,7 @@ fn judge() -> Judge {
     Judge { rules, findings: Box::new(findings) }
 }
 
-/// A folder with the recordings of a day and of a machine with a hostile name, in memory if possible.
+/// Returns a folder with the recordings of a day and of a machine with a hostile name, in memory if possible.
 fn two_recordings() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let write = || {
@@ -64,7 +66,7 @@ fn two_recordings() -> &'static Path {
     FOLDER.get_or_init(write).path()
 }
 
-/// A folder with 200 recordings.
+/// Creates a folder with 200 recordings.
 fn many_recordings() -> tempfile::TempDir {
     let folder = recorded::folder();
     for number in 0..200 {
@@ -78,7 +80,7 @@ fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
 }
 
-/// A server of these recordings. Without BPF, which takes most of the time of a start.
+/// Starts a server of these recordings, without BPF, which takes most of the start time.
 fn server(recordings: &Path) -> HttpServer {
     let config = whyslow_testing::folder();
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));

@@ -1,7 +1,8 @@
-//! What one report or one reading of counters, which covers the time since boot, says: ratios, and rates where the uptime is
-//! known; with less confidence than an interval, and nothing about a machine whose counts are ordinary.
+//! Tests of single reports and single readings of counters, which cover the time since boot: they yield ratios, and
+//! rates if the uptime is known, with less confidence than an interval. A machine with ordinary counts must get no
+//! finding.
 //!
-//! Healthy captures are real. Faulty ones are these with other numbers, or written after what the tool prints.
+//! Healthy captures are real. Faulty ones are these with other numbers, or written after the tool's output format.
 
 mod captured;
 
@@ -14,7 +15,7 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, 
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
-/// The diagnosis of a paste by the program, which also reads files of /proc and /sys.
+/// Returns the program's diagnosis of a paste, which may contain files of /proc and /sys.
 fn read(paste: &str) -> Diagnosis {
     let folder = whyslow_testing::folder();
     let file = folder.path().join("paste.txt");
@@ -22,7 +23,7 @@ fn read(paste: &str) -> Diagnosis {
     captured::diagnosis(&[file.to_str().unwrap()])
 }
 
-/// The diagnosis of a paste, as the program makes it.
+/// Returns the diagnosis of a paste, computed as the program does.
 fn judged(paste: &str) -> Diagnosis {
     let input = Input { name: "paste.txt".into(), reader: Box::new(paste.as_bytes()) };
     let captures = whyslow_import::read(vec![input], true).unwrap_or_else(|refusal| panic!("{refusal}"));
@@ -35,7 +36,7 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The first of several readings of a fixture, which begins at its first line or at `title`.
+/// Returns the first of several readings in a fixture, which begins at its first line or at `title`.
 fn first_reading(name: &str, title: &str) -> String {
     let text = fixture(name);
     let begin = text.find(title).unwrap_or_else(|| panic!("{name}: no {title}"));
@@ -44,13 +45,13 @@ fn first_reading(name: &str, title: &str) -> String {
     reading.map(|line| format!("{line}\n")).collect()
 }
 
-/// The text with another number before or behind some words.
+/// Returns the text with one part replaced.
 fn with(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "no {from}");
     text.replacen(from, to, 1)
 }
 
-/// A finding with what must be said of the time since boot.
+/// Returns a finding after checking its confidence and its statement about the time since boot.
 fn suspicion<'d>(d: &'d Diagnosis, key: &str, confidence: Confidence, words: &str) -> &'d Finding {
     let finding = finding(d, key);
     assert_eq!(finding.confidence, confidence, "{}", finding.summary);
@@ -63,7 +64,7 @@ fn suspicion<'d>(d: &'d Diagnosis, key: &str, confidence: Confidence, words: &st
 const IOSTAT: &str = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm \
     w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util\n";
 
-/// A row of a disk that is busy all the time, with twelve requests queued, or of one with next to nothing to do.
+/// Returns a row of a disk that is always busy, with twelve requests queued, or of a nearly idle one.
 fn disk_row(is_busy: bool) -> &'static str {
     if is_busy {
         "sda 300.00 4800.00 0.00 0.00 40.00 16.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 12.00 97.00\n\n"
@@ -143,7 +144,7 @@ fn the_first_row_of_vmstat_alone_clears_nothing_and_accuses_nobody() {
         let d = judged(&first);
         let certain = d.findings.iter().filter(|f| f.confidence > Confidence::Low).count();
         assert_eq!((certain, d.verdict), (0, Verdict::Undetermined), "{file}: {:?}", keys(&d));
-        // Nor does the one sample of b that it has clear a disk.
+        // The capture's single sample of column b does not clear a disk either.
         assert!(d.ruled_out.iter().all(|e| !["cpu", "disk"].contains(&e.id.as_str())), "{file}: {:?}", d.ruled_out);
     }
 }
@@ -155,7 +156,7 @@ fn one_report_of_iostat_is_an_average_since_boot() {
     let saturated = suspicion(&d, "disk.saturated@sda", Confidence::Low, words);
     assert!((saturated.impact - 0.97).abs() < 1e-6 && saturated.since.is_none());
     assert_eq!(d.verdict, Verdict::Undetermined);
-    // Rates are printed; how many requests there were is not known.
+    // The tool prints rates; the number of requests is not known.
     figures(&d, "sda", &[("disk.requests", 300.0), ("disk.busy", 0.97)]);
     assert!(!d.figures.iter().flat_map(|f| &f.values).any(|v| v.metric == "disk.transferred"));
 }
@@ -166,12 +167,13 @@ fn reports_of_an_interval_win() {
     let now = judged(&format!("$ iostat -x 5 3\n{}", report(true).repeat(3)));
     assert_eq!(finding(&now, "disk.saturated@sda").confidence, Confidence::Medium);
     assert!(!finding(&now, "disk.saturated@sda").summary.contains("since boot"));
-    // The first of several is no evidence; nor is a single one of a command with an interval certain to be the first.
+    // The first of several reports is no evidence; a single report of a command with an interval is not certain to be
+    // the first.
     let recovered = judged(&format!("$ iostat -x 5 3\n{}{}", report(true), report(false).repeat(2)));
     assert_eq!(keys(&recovered), [""; 0]);
     let cut = judged(&format!("$ iostat -x 5\n{}", report(true)));
     assert_eq!(finding(&cut, "disk.saturated@sda").confidence, Confidence::Medium);
-    // Nor are other counts of the same disk.
+    // Other counts of the same disk are no evidence either.
     let counts = "   8  0 sda 1000000 0 16000000 40000000 0 0 0 0 12 1000000 40000000\n";
     let both = judged(&format!(
         "$ uptime\n 16:54:42 up 17 min,  0 users,  load average: 1.24, 1.47, 2.55\n$ cat /proc/diskstats\n{counts}$ iostat -x 5 3\n{}",
@@ -187,13 +189,13 @@ fn the_uptime_turns_counts_into_rates() {
     assert_eq!(keys(&alone), [""; 0]);
     figures(&alone, "sda", &[("disk.wait", 0.04), ("disk.queue_busy", 12.0 / 0.97)]);
     assert!(!alone.figures.iter().flat_map(|f| &f.values).any(|v| v.metric == "disk.busy"));
-    // 1000 s are 16 minutes and 40 seconds; 20 minutes are printed in whole minutes.
+    // 1000 s are 16 minutes and 40 seconds; uptime prints 20 minutes in whole minutes.
     let up = |text: &str| format!("$ uptime\n 16:54:42 up {text},  0 users,  load average: 1.24, 1.47, 2.55\n{counts}");
     let d = judged(&up("20 min"));
     figures(&d, "sda", &[("disk.busy", 970.0 / 1200.0), ("disk.requests", 250.0)]);
     suspicion(&d, "disk.saturated@sda", Confidence::Low, "On average since boot, sda cannot keep up");
     assert_eq!(keys(&judged(&up("12 days,  3:04"))), [""; 0]);
-    // /proc/stat has it, too: what its CPUs accounted for.
+    // /proc/stat shows the uptime too: as the time that its CPUs accounted for.
     let stat = "$ cat /proc/stat\ncpu  10000 0 10000 96000 4000\ncpu0 10000 0 10000 96000 4000\nprocs_running 1\nprocs_blocked 0\n";
     figures(&judged(&format!("{stat}{counts}")), "sda", &[("disk.busy", 970.0 / 1200.0)]);
 }
@@ -205,7 +207,7 @@ fn a_machine_that_waited_for_its_disk_since_boot() {
     let row = " 0  2      0 5405000 105952 17276632    0    0  9000   300  600 1200  4  3 38 55  0\n";
     let d = judged(&format!("{head}{row}"));
     suspicion(&d, "disk.bound@host", Confidence::Low, "On average since boot, the machine waits for storage");
-    // Of the two samples' worth of b, none is a share of the time.
+    // The impact is the I/O wait; the two tasks in column b add no share of the time.
     assert!((finding(&d, "disk.bound@host").impact - 0.55).abs() < 0.01);
     let stolen = row.replace(" 4  3 38 55  0", " 30  5 25  0 40");
     let stolen = judged(&format!("{head}{stolen}"));
@@ -350,7 +352,7 @@ fn nfs_since_the_mount() {
     };
     let nfsiostat = fixture("layouts/nfsiostat-5.txt");
     assert_eq!(keys(&first(&nfsiostat)), [""; 0]);
-    // Retransmissions are counted since the mount, at a rate that is known by their share only.
+    // Retransmissions are counted since the mount; their rate follows only from their share.
     let slow = nfsiostat.replacen(
         "0.050           0.800          16.000        0 (0.0%)           0.500           0.600",
         "5.000           80.00          16.000        900 (9.0%)       300.500         310.600",
@@ -464,7 +466,7 @@ fn calls_of_the_nfs_client_that_were_sent_again() {
     assert_eq!(keys(&judged(&with(&text, "41033", "12"))), [""; 0]);
 }
 
-/// The kernel's own means are no counts since boot, though they were read once with them.
+/// The kernel's own means are not counts since boot, although both were read once.
 #[test]
 fn pressure_that_was_read_once() {
     let of = |memory: &str, io: &str| {
@@ -481,7 +483,7 @@ fn pressure_that_was_read_once() {
     assert_eq!(keys(&read(&of("0.10", "4.00"))), [""; 0]);
 }
 
-/// Pressure of a control group that was read once is that of the last minute.
+/// Pressure of a control group that was read once covers the last minute.
 #[test]
 fn pressure_of_a_control_group_at_its_limit() {
     let found = |d: &Diagnosis, key: &str, confidence: Confidence, words: &str| {
@@ -504,7 +506,7 @@ fn pressure_of_a_control_group_at_its_limit() {
     assert_eq!(keys(&read(&of("io.pressure", "90.00", ""))), [""; 0], "no limit");
 }
 
-/// What a group counts between two readings is what happens now.
+/// Counts of a group between two readings show the present.
 #[test]
 fn files_of_a_control_group_that_were_read_twice() {
     let text = |pause: &str, throttled: u32| {

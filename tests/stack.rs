@@ -1,4 +1,4 @@
-//! `whyslow stack` on this machine's kernel.
+//! Tests of `whyslow stack` on this machine's kernel.
 
 mod skip;
 
@@ -32,7 +32,7 @@ fn named<'s>(stack: &'s IoStack, name: &str) -> &'s StackNode {
     stack.node(id).unwrap()
 }
 
-/// What the names of nodes below the others are, down to the last.
+/// Returns the names of this node and the nodes below it, down to the last.
 fn chain<'s>(stack: &'s IoStack, from: &str) -> Vec<&'s str> {
     let mut names = Vec::new();
     let mut next = Some(named(stack, from));
@@ -71,7 +71,7 @@ fn a_picture_has_the_boxes_that_the_document_arranges() {
         let stack = document(&run(args));
         stack.diagram.into_iter().flat_map(|group| group.columns.concat()).collect::<Vec<String>>()
     };
-    // Other tests mount and unmount what lies on the disk meanwhile.
+    // Other tests mount and unmount file systems on the disk at the same time.
     assert!(ids(&["/", "--json"]).contains(&"mount:/".to_owned()));
     assert_eq!(ids(&["lo", "--json"]), ["interface:lo"]);
     for (name, boxes) in [("/", None), ("lo", Some(1))] {
@@ -100,7 +100,7 @@ fn the_disk_of_this_machine_has_the_limits_that_sysfs_shows() {
     }
 }
 
-/// A script that mounts, in a mount namespace of its own.
+/// Runs a script that mounts file systems, in its own mount namespace.
 fn in_own_mounts(script: &str, args: &[&str]) -> Output {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-ec", script, "sh", WHYSLOW]).args(args);
@@ -136,7 +136,7 @@ fn a_file_system_in_a_file_leads_through_the_loop_device_to_the_disk_under_any_n
     assert_eq!(loop_device.words("file"), file.path().to_str());
     assert_eq!(loop_device.words("file access"), Some("through the page cache"));
     assert_eq!(below(&stack, loop_device)[0].kind, NodeKind::FileSystem, "{names:?}");
-    // As text, it is one line, and moves no cursor.
+    // As text, the name stays on one line and moves no cursor.
     let script = "mount \"$2\" \"$3\"; \"$1\" stack -v \"$3\"; umount \"$3\"";
     let text = in_own_mounts(script, &[&node, point]);
     let text = String::from_utf8(text.stdout).unwrap();
@@ -150,7 +150,7 @@ fn file_systems_on_several_devices_and_with_an_external_log_show_them_all() {
         return;
     }
     let mut devices = Vec::new();
-    // XFS is made on 300 MiB or more.
+    // mkfs.xfs needs at least 300 MiB.
     for size in [400 << 20, 400 << 20] {
         let file = whyslow_testing::file_in("/var/tmp");
         file.as_file().set_len(size).unwrap();
@@ -197,7 +197,7 @@ impl Netns {
         Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
 
-    /// Runs ip(8) in it.
+    /// Runs ip(8) in the namespace.
     fn run(&self, line: &str) -> bool {
         Self::ip(&[&["-n", &self.0], &line.split(' ').collect::<Vec<_>>()[..]].concat())
     }
@@ -256,7 +256,7 @@ fn vlans_bonds_macvlans_and_tunnels_lie_on_what_they_send_through() {
         return;
     }
     let netns = Netns::new("stack-kinds");
-    // Not every kernel has a dummy.
+    // Not every kernel has dummy interfaces.
     if !netns.run("link add card type ifb") {
         return skip("no ifb");
     }
@@ -282,7 +282,7 @@ fn vlans_bonds_macvlans_and_tunnels_lie_on_what_they_send_through() {
     }
 }
 
-/// Without privileges it shows what it can, and says what it cannot.
+/// Without privileges, it shows what it can and names what it cannot.
 #[test]
 fn every_user_sees_the_disks_and_interfaces() {
     if !is_root() {
@@ -300,7 +300,7 @@ fn every_user_sees_the_disks_and_interfaces() {
     let all = document(&run(&["--json"]));
     let seen = document(&as_nobody(&program, &["--json"]));
     let devices = |stack: &IoStack| {
-        // Other tests set up loop devices meanwhile.
+        // Other tests set up loop devices at the same time.
         let device = |node: &&StackNode| node.id.starts_with("block:") && node.kind != NodeKind::LoopDevice;
         stack.nodes.iter().filter(device).map(|node| node.id.clone()).collect::<Vec<_>>()
     };

@@ -1,4 +1,4 @@
-//! What only shows by comparing: things of one capture with each other, and captures of one machine.
+//! Tests of findings that only a comparison shows: of subjects in one capture, and of captures from one machine.
 
 mod captured;
 
@@ -20,7 +20,7 @@ fn judged_together(texts: &[(&str, &str)]) -> Diagnosis {
     merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
-/// Keys with their confidence.
+/// Returns the ids of the findings with their confidence.
 fn found(d: &Diagnosis) -> Vec<(&str, Confidence)> {
     d.findings.iter().map(|f| (f.id.as_str(), f.confidence)).collect()
 }
@@ -28,7 +28,7 @@ fn found(d: &Diagnosis) -> Vec<(&str, Confidence)> {
 const IOSTAT: &str =
     "Device r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util\n";
 
-/// Three reports of `iostat -x 5` with these rows, after one since boot.
+/// Returns three reports of `iostat -x 5` with these rows, after one since boot.
 fn iostat(rows: &str) -> String {
     let report = format!("{IOSTAT}{rows}\n");
     format!("$ iostat -x 5\n{}", report.repeat(4))
@@ -36,7 +36,7 @@ fn iostat(rows: &str) -> String {
 
 #[test]
 fn one_member_of_a_mirror_that_takes_many_times_as_long_is_slow() {
-    // Utilization counts only ticks at which requests began or ended on some kernels, and is far too low here.
+    // On some kernels, utilization counts only ticks in which requests began or ended, and is far too low here.
     let rows = |wait: f64| {
         let queue = wait / 1e3 * 12.0;
         format!(
@@ -48,11 +48,11 @@ fn one_member_of_a_mirror_that_takes_many_times_as_long_is_slow() {
     let slow = finding(&d, "disk.slow_device@sdc");
     assert_eq!((slow.confidence, d.findings[0].key().as_str()), (Confidence::High, "disk.slow_device@sdc"));
     assert!(slow.summary.contains("1 other disk with the same load"), "{}", slow.summary);
-    // A spinning disk beside flash.
+    // A spinning disk next to flash.
     assert_eq!(keys(&judged(&iostat(&rows(9.0)))), [""; 0]);
 }
 
-/// Two hosts with nothing to do with one another: sums that happen to be equal are no evidence.
+/// Two unrelated hosts: sums that happen to be equal are not evidence.
 #[test]
 fn devices_of_two_hosts_do_not_contend_for_one() {
     let row = |disk: &str, reads: u32, wait: f64| {
@@ -84,7 +84,7 @@ fn a_device_with_requests_in_flight_that_completes_hardly_any_hangs() {
     let d =
         judged(&iostat("bcache0 1.00 0.00 4.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 39.50 4.00 0.00 1000.00 100.00\n"));
     assert_eq!(found(&d), [("disk.hung", Confidence::Medium)]);
-    // By Little's law 40 requests that take 10 s each are in flight where four complete a second.
+    // By Little's law, 40 requests of 10 s each are in flight if four complete per second.
     let d =
         judged(&iostat("sda 4.00 0.00 16.00 0.00 0.00 0.00 0.00 0.00 10000.00 0.00 40.00 4.00 0.00 250.00 100.00\n"));
     assert_eq!(d.findings[0].id, "disk.slow_device");
@@ -109,7 +109,7 @@ fn a_limit_of_the_clock_that_fell_between_two_captures() {
         summary.contains("limited to 2.10 GHz, where another reading of the same machine shows 3.50 GHz"),
         "{summary}"
     );
-    // One capture alone may show what someone wanted.
+    // A single capture may show a deliberate setting.
     assert_eq!(found(&judged(&policy(2_100_000, 900_000))), [("cpu.frequency", Confidence::Low)]);
     let same = format!("{0}\nAnd again:\n\n{0}", policy(3_500_000, 900_000));
     assert_eq!(found(&judged(&same)), []);

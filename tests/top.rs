@@ -1,4 +1,5 @@
-//! `whyslow top` on a real terminal, which tmux provides: keys, sizes, hostile names, and how the terminal is left.
+//! Tests of `whyslow top` on a real terminal, provided by tmux: keys, sizes, hostile names, and the state in which it
+//! leaves the terminal.
 
 mod skip;
 
@@ -13,20 +14,20 @@ use whyslow_store::Recording;
 use whyslow_testing::ends_with_test;
 use whyslow_top::{Event, ScreenOptions};
 
-/// So long a busy machine may take for a frame.
+/// Maximum time for a frame on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the shell says of the terminal afterwards: whether lines are edited and echoed, as they were before.
+/// Prints the exit status and the terminal's state: whether it edits and echoes lines, as before.
 const AFTERWARDS: &str =
     "echo \"status $?\"; stty -a | tr ' ;' '\\n\\n' | grep -x -e '-*icanon' -e '-*echo' | xargs echo terminal:";
 
-/// A terminal of its own, with a program in it.
+/// A separate terminal with a program in it.
 struct Terminal {
-    /// Holds the socket of its tmux server.
+    /// Holds the socket of the tmux server.
     folder: tempfile::TempDir,
 }
 
 impl Terminal {
-    /// Runs a command of the shell in a terminal of 80x24, with these variables.
+    /// Runs a shell command in a terminal of 80x24, with these variables.
     fn run(command: &str, variables: &[(&str, &str)]) -> Self {
         let terminal = Self { folder: whyslow_testing::folder() };
         let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -43,7 +44,7 @@ impl Terminal {
 
     fn tmux(&self, args: &[&str]) -> Command {
         let mut command = Command::new("tmux");
-        // Without a terminal's name there is no terminal for it to be like.
+        // Without TERM, tmux cannot tell what terminal to emulate.
         command
             .arg("-S")
             .arg(self.folder.path().join("socket"))
@@ -68,12 +69,12 @@ impl Terminal {
         self.output(&["capture-pane", "-p"])
     }
 
-    /// The screen once it has all of these words.
+    /// Waits until the screen contains all of these words; returns the screen.
     fn wait_for(&self, words: &[&str]) -> String {
         self.wait_until(&format!("{words:?}"), |text| words.iter().all(|word| text.contains(word)))
     }
 
-    /// Goes to the end of a page until these words are there: what takes longer, such as open files, is added to it.
+    /// Goes to the end of a page until it contains these words: slow data, such as open files, is added there.
     fn wait_for_at_end(&self, words: &str) {
         self.wait_until(words, |text| {
             let is_there = text.contains(words);
@@ -96,7 +97,7 @@ impl Terminal {
         }
     }
 
-    /// The program in the terminal, a child of its shell.
+    /// Returns the PID of the program in the terminal, a child of its shell.
     fn program(&self) -> i32 {
         let shell = self.output(&["display-message", "-p", "#{pane_pid}"]);
         let children = format!("/proc/{0}/task/{0}/children", shell.trim());
@@ -163,13 +164,13 @@ fn ctrl_z_gives_the_terminal_back_to_the_shell_until_fg() {
     if !has_program("tmux") {
         return;
     }
-    // A shell with job control, which goes on once its job has stopped.
+    // A shell with job control, which continues once its job has stopped.
     let top = format!("'{}' top --no-bpf --interval 500ms", env!("CARGO_BIN_EXE_whyslow"));
     let command = format!("set -m; {top}; {AFTERWARDS}; read key; fg");
     let terminal = Terminal::run(&command, &[]);
     terminal.wait_for(&["1 Processes", "numbers over"]);
     terminal.press(&["C-z"]);
-    // 128 and SIGTSTP.
+    // 128 plus SIGTSTP.
     terminal.wait_for(&["status 148", "terminal: icanon echo"]);
     terminal.press(&["Enter"]);
     terminal.wait_for(&["live, every 500 ms", "1 Processes"]);
@@ -204,7 +205,7 @@ fn a_hostile_name_of_a_process_does_not_garble_the_screen() {
         return;
     }
     let folder = whyslow_testing::folder();
-    // The kernel takes the first 15 bytes for the name of the process: this clears the screen.
+    // The kernel uses the first 15 bytes as the name of the process: these clear the screen.
     let program = folder.path().join("\u{1b}[2Jevil\u{1b}[1m");
     whyslow_testing::install(Path::new("/bin/sleep"), &program);
     let mut evil = ends_with_test(Command::new(&program).arg("600")).spawn().unwrap();
@@ -237,12 +238,12 @@ fn sigterm_leaves_the_terminal_as_it_was() {
     }
     let terminal = Terminal::whyslow("top --no-bpf", &[]);
     terminal.wait_for(&["1 Processes", "numbers over"]);
-    // SAFETY: kill takes two numbers; the program has not been waited for, since its shell shows nothing of its status.
+    // SAFETY: kill takes two numbers; the program has not been waited for, because its shell has not shown its status.
     assert_eq!(unsafe { libc::kill(terminal.program(), libc::SIGTERM) }, 0);
     terminal.wait_for(&["status 143", "terminal: icanon echo"]);
 }
 
-/// What the test below runs in a terminal: a screen whose source panics when it is asked for something.
+/// The next test runs this in a terminal: a screen whose source panics on request.
 #[test]
 fn panics_where_the_next_test_asks_for_it() {
     if std::env::var_os("WHYSLOW_TOP_PANICS").is_none() {
@@ -274,7 +275,7 @@ fn without_color_nothing_is_colored() {
     }
     let terminal = Terminal::whyslow("top --no-bpf --interval 500ms", &[("NO_COLOR", "1")]);
     terminal.wait_for(&["1 Processes", "numbers over"]);
-    // Until there is a diagnosis, which would be in color.
+    // Wait for a diagnosis, which would be in color.
     terminal.wait_until("a diagnosis", |text| !text.contains("the first diagnosis takes"));
     let styled = terminal.output(&["capture-pane", "-p", "-e"]);
     let sequences = styled.split('\u{1b}').filter_map(|part| part.strip_prefix('[')?.split_once('m'));
@@ -293,7 +294,7 @@ fn a_recording_is_stepped_through_with_the_same_keys() {
     if !has_program("tmux") {
         return;
     }
-    // On a file system that is nearly full less is recorded.
+    // On a nearly full file system, the recorder records less.
     let folder = whyslow_testing::memory_folder();
     let dir = folder.path().to_str().unwrap();
     let record = ["record", "--no-bpf", "--interval", "500ms", "--for", "6s", "--dir", dir];
@@ -320,7 +321,7 @@ fn a_recording_is_stepped_through_with_the_same_keys() {
     terminal.wait_for(&["status 0", "terminal: icanon echo"]);
 }
 
-/// The second of each sample.
+/// Returns the second of each sample.
 fn seconds_of(dir: &Path) -> Vec<i64> {
     let recording = Recording::open(dir).unwrap();
     let samples = recording.snapshots(&recording.span(), &|family| family == Sample::INFO.name).unwrap();

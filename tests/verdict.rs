@@ -1,4 +1,4 @@
-//! How far the verdict over captures goes: as far as their data, and no further; and the same whichever tool tells it.
+//! Tests that the verdict on captures goes as far as their data and no further, and is the same for every tool.
 
 mod captured;
 
@@ -11,7 +11,7 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
-/// The diagnosis of captures, as the program makes it.
+/// Returns the program's diagnosis of captures.
 fn judged(captures: &[String]) -> Diagnosis {
     let input = |(at, text): (usize, &String)| Input {
         name: format!("capture-{at}.txt"),
@@ -23,13 +23,14 @@ fn judged(captures: &[String]) -> Diagnosis {
     merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
-/// What a tool printed under a load; vmstat and sar of one load are of the same ten seconds of a machine with two CPUs.
+/// Returns the output of a tool under a load; vmstat and sar of one load cover the same ten seconds of a machine with
+/// two CPUs.
 fn captured(load: &str, tool: &str) -> String {
     let file = Path::new(FIXTURES).join("pairs").join(format!("{load}-{tool}.txt"));
     std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// The reports of sar whose header has one of these columns, under its banner.
+/// Returns the reports of sar whose header has one of these columns, with the banner.
 fn reports(sar: &str, columns: &[&str]) -> String {
     let has = |block: &&str| {
         let header = block.lines().next().unwrap_or_default();
@@ -59,7 +60,8 @@ fn ruling_out_one_resource_does_not_make_a_machine_healthy() {
     }
 }
 
-/// Six reports of `iostat -x`: what precedes the devices, and a device with so many requests a second of so many milliseconds.
+/// Returns six reports of `iostat -x`: a CPU part before the devices, and a device with this rate of requests and this
+/// wait in milliseconds.
 fn iostat(cpus: &str, requests: f64, wait: f64) -> String {
     let (queue, util) = (requests * wait / 1000.0, (requests * wait / 10.0).min(100.0));
     let header = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm \
@@ -111,21 +113,21 @@ fn captures_that_clear_cpus_and_disks_are_healthy() {
 fn vmstat_and_sar_reach_the_same_verdict_on_the_same_seconds() {
     for (load, verdict, cause) in [
         ("idle", Verdict::Healthy, ""),
-        // Exactly as many busy threads as CPUs: nobody waits for one. All the while a task was blocked on I/O.
+        // Exactly as many busy threads as CPUs, so none waits. A task was blocked on I/O the whole time.
         ("two-busy", Verdict::Undetermined, ""),
         ("three-busy", Verdict::Bottleneck, "cpu.saturated@host"),
         ("eight-busy", Verdict::Bottleneck, "cpu.saturated@host"),
     ] {
-        // What both tools cover: vmstat knows no devices.
+        // Only what both tools cover: vmstat shows no devices.
         let sar = reports(&captured(load, "sar"), &[CPUS, RUN_QUEUE, MEMORY, SWAPPING]);
         let vmstat = captured(load, "vmstat");
         let told = |d: &Diagnosis| (d.verdict, first(d));
         let expected = (verdict, cause.to_owned());
         assert_eq!(told(&judged(std::slice::from_ref(&sar))), expected, "{load}: sar");
-        // vmstat's run queue, once it is known for how many CPUs it is.
+        // vmstat's run queue, with the number of CPUs known.
         let counted = judged(&[vmstat.clone(), reports(&sar, &[CPUS])]);
         assert_eq!(told(&counted), expected, "{load}: vmstat, with the number of CPUs");
-        // Alone it may be unable to tell; it never contradicts.
+        // vmstat alone may be inconclusive, but never contradicts.
         let alone = judged(&[vmstat]);
         let unable = (Verdict::Undetermined, String::new());
         assert!([expected.clone(), unable.clone()].contains(&told(&alone)), "{load}: vmstat: {:?}", told(&alone));
@@ -141,7 +143,8 @@ fn vmstat_and_sar_reach_the_same_verdict_on_the_same_seconds() {
     }
 }
 
-/// One dd with O_DIRECT, a request at a time: a quarter of the CPU time is I/O wait. vmstat knows no devices, and says so.
+/// One dd with O_DIRECT and one request at a time: a quarter of the CPU time is I/O wait. vmstat shows no devices, and
+/// the answer says so.
 #[test]
 fn vmstat_and_sar_do_not_contradict_each_other_on_io_wait() {
     let (vmstat, sar) = (captured("one-writer", "vmstat"), captured("one-writer", "sar"));
@@ -166,14 +169,14 @@ fn a_moment_with_fewer_runnable_tasks_than_cpus_does_not_lower_the_number_of_cpu
     let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n \
                 r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
     let capture = |queue: &[u32]| format!("{head}{}", queue.iter().map(|r| row(*r)).collect::<String>());
-    // Four busy threads, one of which is seen between two turns once.
+    // Four busy threads, one of which is seen once between two turns.
     let steady = [5, 5, 5, 5, 5, 5, 2, 5, 5, 5, 5, 5, 5, 5, 5, 5];
     assert_eq!(keys(&judged(&[capture(&steady)])), Vec::<String>::new());
     let crowded = [5, 9, 12, 5, 9, 14, 5, 11, 9, 12, 5, 9, 14, 11, 9, 12];
     assert_eq!(first(&judged(&[capture(&crowded)])), "cpu.saturated@host");
 }
 
-/// Ten rows of vmstat in which so many tasks are runnable and the CPUs spend their time like that: us, sy, id, wa.
+/// Returns ten rows of vmstat with this many runnable tasks and these shares of CPU time: us, sy, id, wa.
 fn vmstat(runnable: u32, blocked: u32, shares: [u32; 4]) -> String {
     let header = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n \
                   r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
@@ -221,7 +224,8 @@ fn a_certain_answer_asks_for_nothing() {
     assert_eq!((healthy.verdict, healthy.next_capture), (Verdict::Healthy, None));
 }
 
-/// The seconds between rows that no command line gives are assumed: how fast memory shrinks is not known, and no rate is affected.
+/// The interval between rows is assumed if no command line shows it: the speed at which memory shrinks is unknown, and
+/// no rate is affected.
 #[test]
 fn without_an_interval_no_time_is_computed() {
     let rows = |command: &str| {
@@ -240,7 +244,7 @@ fn without_an_interval_no_time_is_computed() {
 
 const BANNER: &str = "Linux 5.10.0 (web) 	01/08/24 	_x86_64_	(4 CPU)\n\n";
 
-/// Two reports of sar -P ALL: user time of each of four CPUs, and the share of it that is niced.
+/// Returns two reports of sar -P ALL: user time of each of four CPUs, and the niced share of it.
 fn sar_of_each(busy: [f64; 4], niced: f64) -> String {
     let header = "CPU     %user     %nice   %system   %iowait    %steal     %idle";
     let row = |name: &str, busy: f64| {
@@ -264,18 +268,18 @@ fn cpus_without_idle_time_are_never_passed_over() {
     assert_eq!(full.not_cleared[0].because, "the CPUs were 99.5 % busy");
     let next = full.next_capture.expect("a next capture");
     assert_eq!(next.outcomes[0].condition, "r exceeds the 4 CPUs");
-    // One of them alone.
+    // Only one of them is busy.
     let one = judged(&[sar_of_each([100.0, 10.0, 5.0, 5.0], 0.0)]);
     assert_eq!((one.verdict, first(&one).as_str()), (Verdict::Undetermined, "cpu.single_thread@cpu0"));
     assert!(one.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", one.ruled_out);
     assert_eq!(one.next_capture.expect("a next capture").command, "pidstat -u -t 1 10");
-    // Niced work yields.
+    // Niced work yields to other work.
     let niced = judged(&[sar_of_each([100.0; 4], 0.95)]);
     assert_eq!((keys(&niced), niced.not_cleared), (vec![], vec![]));
     assert!(niced.ruled_out.iter().any(|entry| entry.id == "cpu" && entry.because.contains("niced work")));
 }
 
-/// pidstat alone does not show how busy the CPUs are, but who waits for them.
+/// pidstat alone shows which processes wait for the CPUs, but not how busy they are.
 #[test]
 fn a_process_that_waits_for_a_cpu_is_named() {
     let header = "UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command";
@@ -298,7 +302,7 @@ fn a_process_that_waits_for_a_cpu_is_named() {
     assert_eq!(keys(&judged(&[pidstat(10.0)])), Vec::<String>::new());
 }
 
-/// A thread that does not wait for its CPU would not run faster on another, however busy the others are.
+/// A thread that does not wait for its CPU would not run faster on another, no matter how busy the others are.
 #[test]
 fn a_thread_that_fills_its_cpu_is_named_without_the_others() {
     let header = "10:00:01      UID      TGID       TID    %usr %system  %guest   %wait    %CPU   CPU  Command\n";
@@ -337,7 +341,7 @@ fn damaged_frames_are_told_without_their_share() {
     assert_eq!(keys(&judged(&[report(0.0)])), [""; 0]);
 }
 
-/// What was captured of a resource is not called missing.
+/// A resource that was captured is not reported as missing.
 #[test]
 fn only_what_was_not_captured_is_called_so() {
     let missing = |text: &str| {

@@ -1,4 +1,4 @@
-//! `whyslow --pid`, `-- COMMAND` and their kin from the outside.
+//! Tests of `whyslow --pid`, `-- COMMAND` and related options from the outside.
 
 mod skip;
 
@@ -43,7 +43,7 @@ fn a_command_is_run_and_explained() {
     }
     let spins = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; exit 3";
     let out = whyslow(&["--json", "--", "sh", "-c", spins]);
-    // The command's output does not get between.
+    // The command's output does not mix with the report.
     assert!(String::from_utf8_lossy(&out.stderr).contains("done\n"));
     let document: Diagnosis = serde_json::from_slice(&out.stdout).unwrap();
     let found = document.time_breakdown.unwrap();
@@ -68,9 +68,9 @@ fn the_children_of_a_command_belong_to_it() {
     let programs: Vec<_> = found.programs.iter().map(|program| (program.name.as_str(), program.processes)).collect();
     assert_eq!(programs, [("sh", 1), ("sleep", 2)]);
     let part = |kind| found.parts.iter().find(|part| part.kind == kind).unwrap_or_else(|| panic!("{found:#?}"));
-    // The shell waits for the first sleep with wait4(2), and for the signal that the second one's end sends it.
+    // The shell waits for the first sleep with wait4(2), and for the signal at the end of the second one.
     let (child, asleep, pause) = (part(TimeKind::Child), part(TimeKind::Sleep), part(TimeKind::Pause));
-    // Only the first one is waited for as a child.
+    // It waits only for the first one as a child.
     assert!(child.seconds > 0.4 && asleep.seconds > 0.9 && pause.seconds > 0.4, "{found:#?}");
     assert!(child.by.iter().chain(&asleep.by).all(|by| by.kind == "member"), "{child:#?} {asleep:#?}");
 }
@@ -83,7 +83,7 @@ fn the_program_that_is_waited_for_is_followed() {
     let folder = whyslow_testing::folder();
     let pipe = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // A line takes the writer a while on the CPU.
+    // The writer needs some CPU time for each line.
     let writes = "exec >$1; while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo line; done";
     let mut writer = ends_with_test(Command::new("sh").args(["-c", writes, "writer"]).arg(&pipe)).spawn().unwrap();
     let reads = format!("exec <{}; i=0; while [ $i -lt 60 ] && read line; do i=$((i+1)); done", pipe.display());
@@ -125,14 +125,14 @@ fn a_process_and_its_control_group_are_explained_alike() {
     assert!(of_group.threads > 1, "{of_group:#?}");
 }
 
-/// A process that waits for another one, or a thread for another one (tests/programs/waits.c).
+/// A process that waits for another process, or a thread that waits for another thread (tests/programs/waits.c).
 struct Waiter {
     process: Child,
     holder: u32,
     _folder: TempDir,
 }
 
-/// The program, compiled; `None` without the means to.
+/// Compiles the program; returns `None` without root or gcc.
 fn waits() -> Option<&'static Path> {
     static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     if !skip::is_root() || !skip::has_program("gcc") {
@@ -176,7 +176,7 @@ impl Drop for Waiter {
     }
 }
 
-/// Of each kind of wait: what it is called, and that the chain ends at the process that computes before it lets go.
+/// Asserts, for each kind of wait, its name, and that the chain ends at the process that computes before it releases.
 fn the_holder_is_the_end_of_the_chain(kinds: &[(&str, TimeKind)]) {
     for (name, kind) in kinds {
         let Some(waiter) = Waiter::start(name) else { return };
@@ -186,7 +186,8 @@ fn the_holder_is_the_end_of_the_chain(kinds: &[(&str, TimeKind)]) {
         let by = part.by.first().unwrap_or_else(|| panic!("{name}: {found:#?}"));
         assert_eq!((by.kind.as_str(), by.name.as_str()), ("process", "wsl-holder"), "{name}: {found:#?}");
         assert!(by.share > 0.9, "{name}: {found:#?}");
-        // The function that releases a file lock calls libc directly, whose functions have no frames: then its caller is seen.
+        // The function that releases a file lock calls libc directly. libc's functions have no frames, so the caller of
+        // the function is seen.
         let places: Vec<&str> = part.released_in.iter().map(|place| place.name.as_str()).collect();
         assert!(*name != "flock" || places == ["hold"], "{places:?}");
         let last = found.chain.last().unwrap_or_else(|| panic!("{name}: {found:#?}"));
@@ -231,8 +232,8 @@ fn who_owes_an_answer_is_the_end_of_the_chain() {
 #[test]
 fn a_server_that_nobody_asks_is_idle() {
     let Some(waiter) = Waiter::start("udp") else { return };
-    // Its only client asks nothing more.
-    // SAFETY: kill(2) of our own child.
+    // The server's only client sends no more requests.
+    // SAFETY: kill(2) on our own child.
     unsafe { libc::kill(waiter.process.id().cast_signed(), libc::SIGSTOP) };
     let found = breakdown(&["--for", "1s", "--pid", &waiter.holder.to_string()]);
     assert_adds_up(&found);
@@ -264,7 +265,7 @@ fn the_thread_that_holds_a_lock_is_followed() {
         let Some(waiter) = Waiter::start(name) else { return };
         let found = waiter.explained();
         let part = found.parts.iter().find(|part| part.kind == TimeKind::Lock).unwrap_or_else(|| panic!("{found:#?}"));
-        // Of two threads, one waits.
+        // One of two threads waits.
         assert!((0.4..0.55).contains(&part.share), "{name}: {found:#?}");
         assert_eq!((part.by[0].kind.as_str(), part.by[0].name.as_str()), ("thread", held_by), "{name}: {part:#?}");
         let last = found.chain.last().unwrap_or_else(|| panic!("{name}: {found:#?}"));
@@ -284,7 +285,7 @@ fn who_signals_a_condition_variable_is_named() {
     let part = found.parts.iter().find(|part| part.kind == TimeKind::Futex).unwrap_or_else(|| panic!("{found:#?}"));
     assert!((0.45..0.52).contains(&part.share), "{found:#?}");
     assert_eq!((part.by[0].kind.as_str(), part.by[0].name.as_str()), ("thread", "wsl-holder"), "{part:#?}");
-    // The other thread's work is the program's own.
+    // The other thread works for the same program.
     assert!(found.conclusion.contains("a CPU"), "{}", found.conclusion);
 }
 

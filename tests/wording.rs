@@ -1,10 +1,10 @@
-//! All text that users read is in plain English with the field's terms, and a first screen is short.
+//! Tests that all text for users is in plain English with the terms of the field, and that a first screen is short.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Phrases that are not plain English, or not the field's terms; each is looked for between word boundaries.
+/// Phrases that are not plain English, or not terms of the field; the test looks for them between word boundaries.
 const BANNED: &[&str] = &[
     "as dear as",
     "be had",
@@ -80,15 +80,15 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a file of the folder is a rule, and not the sentences about all of them.
+/// Returns true if a file of the folder is a rule, rather than the sentences about all rules.
 fn is_rule(path: &Path) -> bool {
     !["cleared.toml", "next_capture.toml"].iter().any(|name| path.ends_with(name))
 }
 
-/// The phrases of the list in a text, in any case, with the line of each.
+/// Returns the banned phrases in a text, in any case, with the line of each.
 fn banned(text: &str) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    // A phrase may be broken between two lines.
+    // A phrase may span two lines.
     let lines: Vec<&str> = text.lines().collect();
     for (i, line) in lines.iter().enumerate() {
         let next = lines.get(i + 1).map_or("", |next| next.trim_start());
@@ -98,7 +98,7 @@ fn banned(text: &str) -> Vec<(&'static str, String)> {
             let is_word = |at: &usize| {
                 let before = both[..*at].chars().next_back();
                 let after = both[at + phrase.len()..].chars().next();
-                // Names in code are what they are.
+                // Names in code are exempt.
                 let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !['_', '.', '`'].contains(&c));
                 let ends_after = after.is_none_or(|c| !c.is_alphanumeric() && !['_', '`'].contains(&c));
                 ends(before) && ends_after
@@ -144,7 +144,7 @@ fn charts_are_in_plain_english() {
     assert_plain("charts", &whyslow_series::charts().map(text).collect::<Vec<_>>().join("\n"));
 }
 
-/// A remedy in a diagnostic is not seen: it is shown as something to find out.
+/// A diagnostic does not contain a remedy, because it is displayed as something to find out.
 #[test]
 fn a_diagnostic_contains_no_remedy() {
     const REMEDIES: [&str; 20] = [
@@ -204,7 +204,7 @@ fn files_that_contributing_names_exist() {
             && !name.contains([' ', '('])
             && !["/", "~", "Documentation/"].iter().any(|start| name.starts_with(start))
     };
-    // Capitals stand for a name to be chosen.
+    // Capital letters mark a name to be chosen.
     let is_placeholder = |part: &&str| part.bytes().any(|b| b.is_ascii_uppercase());
     let mut checked = 0;
     for name in names.filter(is_path) {
@@ -216,7 +216,7 @@ fn files_that_contributing_names_exist() {
     assert!(checked > 15, "{checked}");
 }
 
-/// What is to be pasted is complete.
+/// Commands for pasting are complete.
 #[test]
 fn commands_of_rules_have_no_placeholders() {
     for path in files("rules", "toml") {
@@ -265,7 +265,7 @@ fn help_is_in_plain_english_and_fits_80_columns() {
 fn lists_are_in_plain_english() {
     for list in ["rules", "metrics", "formats"] {
         let out = whyslow(&[list.into()]);
-        // A name of a metric is a name, whatever its words.
+        // Names of metrics are exempt.
         let without_names =
             out.lines().map(|line| match line.strip_prefix("  ").and_then(|row| row.split_once("  ")) {
                 Some((name, rest)) if !name.contains(' ') => rest.to_owned(),
@@ -297,11 +297,12 @@ fn whyslow(args: &[String]) -> String {
 fn subcommands(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let named = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    // 'help' describes itself in the list alone.
+    // 'help' describes itself only in the list.
     named.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).filter(|name| name != "help").collect()
 }
 
-/// The answer of a first screen: from the last blank line, or from the line after the header, on. What to capture is commands.
+/// Returns the answer of a first screen: the lines after the last blank line, or after the header, without the commands
+/// to capture next.
 fn answer(screen: &str) -> Vec<&str> {
     let lines: Vec<&str> = screen
         .lines()
@@ -313,7 +314,7 @@ fn answer(screen: &str) -> Vec<&str> {
     lines[start..].to_vec()
 }
 
-/// Numbers that a reader has to weigh: neither those of commands and names nor process ids and times of day.
+/// Counts the numbers that a reader has to weigh, without those of commands and names, process IDs and times of day.
 fn numbers(line: &str) -> usize {
     if line.starts_with("    ") {
         return 0;
@@ -360,7 +361,7 @@ fn a_first_screen_is_short_and_has_at_most_five_numbers_in_its_answer() {
         let most = if screen.contains("To decide, on the captured host:") { 17 } else { 10 };
         assert!(lines <= most, "{} has {lines} lines", path.display());
         let answer = answer(&screen);
-        // What to capture next and what was compared are not weighed with the answer.
+        // The next capture and the comparison do not count as part of the answer.
         let own = answer.iter().take_while(|line| !line.starts_with("To decide, "));
         let count: usize = own.filter(|line| !line.starts_with("Compared: ")).map(|line| numbers(line)).sum();
         assert!(count <= 5, "{} has {count} numbers in its answer:\n{}", path.display(), answer.join("\n"));

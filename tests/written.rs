@@ -1,5 +1,5 @@
-//! Captures that were written as they would stand in tickets and mails, by someone who had not seen the rules (docs/accuracy.md): prompts,
-//! several tools, several hosts, a sentence above. Each must lead to its cause.
+//! Tests of captures written as they would appear in tickets and mails, by someone who had not seen the rules
+//! (docs/accuracy.md): prompts, several tools, several hosts, a sentence above. Each must lead to its cause.
 
 mod captured;
 

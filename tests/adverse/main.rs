@@ -1,4 +1,4 @@
-//! The program where a machine is in trouble: mounts that never answer, no threads left.
+//! Tests of the program on a machine in trouble: mounts that never answer, no threads left.
 
 mod mounts;
 mod silent_mount;
@@ -9,7 +9,7 @@ mod threads;
 use std::process::{Command, Stdio};
 use whyslow_testing::ends_with_test;
 
-/// `whyslow` with these arguments.
+/// Returns `whyslow` with these arguments.
 fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     ends_with_test(command.args(args).stdin(Stdio::null()));

@@ -1,4 +1,5 @@
-//! A mount that never answers is asked once, by a process that can be given up, and keeps no run from ending.
+//! Tests that whyslow asks a mount that never answers only once, through a process that it can abandon, and that no run
+//! hangs.
 
 use crate::silent_mount::SilentMount;
 use crate::{skip, whyslow};
@@ -11,7 +12,7 @@ use whyslow_testing::wait_for;
 /// FUSE_STATFS of include/uapi/linux/fuse.h.
 const STATFS: u32 = 17;
 
-/// Runs a test in a mount namespace of its own; without root it is skipped.
+/// Runs a test in its own mount namespace; skips it without root.
 fn in_own_mounts(test: impl FnOnce(&Path) + Send + 'static) {
     if !skip::is_root() {
         return;
@@ -19,7 +20,7 @@ fn in_own_mounts(test: impl FnOnce(&Path) + Send + 'static) {
     let folder = whyslow_testing::folder();
     let path = folder.path().to_owned();
     let thread = std::thread::spawn(move || {
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        // SAFETY: unshare has no preconditions; it only affects this thread.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0, "unshare");
         must(Command::new("mount").args(["--make-rprivate", "/"]));
         test(&path);
@@ -33,7 +34,7 @@ fn must(command: &mut Command) {
     assert!(command.status().unwrap().success(), "{command:?}");
 }
 
-/// Processes that this machine's kernel cannot end, of those that a run has started to ask mounts.
+/// Returns the processes that a run started to ask mounts and that the kernel cannot end.
 fn stuck_helpers() -> Vec<u32> {
     let own = fs::read_link("/proc/thread-self/ns/mnt").unwrap();
     let pids =
@@ -45,7 +46,7 @@ fn stuck_helpers() -> Vec<u32> {
     pids.filter(is_helper).collect()
 }
 
-/// The JSON of a short observation; asserts that it ends.
+/// Returns the JSON of a short observation; asserts that the observation ends.
 fn observed(args: &[&str]) -> serde_json::Value {
     let start = Instant::now();
     let out = whyslow(&[&["--for", "1s", "--no-bpf", "--json"], args].concat()).output().unwrap();
@@ -57,7 +58,7 @@ fn observed(args: &[&str]) -> serde_json::Value {
 #[test]
 fn a_mount_that_never_answers_is_asked_once_and_every_run_ends() {
     in_own_mounts(|folder| {
-        // The kernel's own list of waiting requests would spare the question.
+        // Hide the kernel's own list of waiting requests, which would make the question unnecessary.
         if Path::new("/sys/fs/fuse/connections").is_dir() {
             must(Command::new("mount").args(["-t", "tmpfs", "wsl-no-list", "/sys/fs/fuse/connections"]));
         }
@@ -75,7 +76,7 @@ fn a_mount_that_never_answers_is_asked_once_and_every_run_ends() {
         assert_eq!(requests.iter().filter(|request| request.operation == STATFS).count(), 1, "{requests:?}");
         assert_eq!(requests.len(), 1, "nothing else touches it: {requests:?}");
         assert!(stuck_helpers().len() <= 1);
-        // Once it is gone, so is who waited for it.
+        // The helper ends once the mount that it waits for is gone.
         drop(mount);
         wait_for("the helper ends", || stuck_helpers().is_empty().then_some(()));
         assert!(!observed(&[])["blind_spots"].to_string().contains("does not answer"));
@@ -93,7 +94,7 @@ fn a_mount_of_which_the_kernel_knows_that_it_does_not_answer_is_not_asked() {
         let point = folder.join("silent");
         fs::create_dir(&point).unwrap();
         let Some(mount) = SilentMount::new(&point) else { return skip::skip("no FUSE") };
-        // A program that hangs in it.
+        // A program that hangs in the mount.
         let mut user = Command::new("stat");
         let mut user = whyslow_testing::ends_with_test(user.arg("-f").arg(&point)).spawn().unwrap();
         wait_for("a request that waits", || (!mount.requests().is_empty()).then_some(()));
@@ -123,7 +124,7 @@ fn a_home_folder_that_never_answers_is_left_out() {
     });
 }
 
-/// A helper ends with the run that started it, where nothing hangs.
+/// A helper ends with the run that started it if nothing hangs.
 #[test]
 fn a_helper_ends_when_nobody_asks_any_more() {
     let mut helper = whyslow(&["mount-helper"]);

@@ -1,4 +1,4 @@
-//! A FUSE file system whose program takes requests and answers none, as one that hangs does (include/uapi/linux/fuse.h).
+//! FUSE file system whose program accepts requests and never answers, like one that hangs (include/uapi/linux/fuse.h).
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -12,18 +12,18 @@ use std::thread::JoinHandle;
 
 const INIT: u32 = 26;
 const FORGET: u32 = 2;
-/// Sent by the kernel when a process that waits is killed.
+/// The kernel sends this when a waiting process is killed.
 const INTERRUPT: u32 = 36;
 const HEADER: usize = 40;
 
-/// A request that was taken: its operation, and the process that made it.
+/// A request that was received: its operation, and the process that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub operation: u32,
     pub pid: u32,
 }
 
-/// Mounted in the mount namespace of the thread that makes it.
+/// A silent mount in the mount namespace of the thread that creates it.
 pub struct SilentMount {
     point: PathBuf,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -32,13 +32,13 @@ pub struct SilentMount {
 }
 
 impl SilentMount {
-    /// `None` if this kernel has no FUSE.
+    /// Returns `None` if this kernel has no FUSE.
     pub fn new(point: &Path) -> Option<Self> {
         let device = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/fuse").ok()?;
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
         let [source, place, kind, options] =
             ["wsl-silent", point.to_str()?, "fuse", &options].map(|t| CString::new(t).unwrap());
-        // SAFETY: all are C strings, and outlive the call.
+        // SAFETY: all are C strings that outlive the call.
         let mounted = unsafe {
             libc::mount(
                 source.as_ptr(),
@@ -57,7 +57,7 @@ impl SilentMount {
         Some(Self { point: point.to_owned(), requests, ends, server: Some(server) })
     }
 
-    /// Requests other than the kernel's own.
+    /// Returns all requests except the kernel's own.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
@@ -66,10 +66,10 @@ impl SilentMount {
 impl Drop for SilentMount {
     fn drop(&mut self) {
         let point = CString::new(self.point.to_str().unwrap()).unwrap();
-        // Ends all requests with an error, and so whoever waits for them.
-        // SAFETY: `point` is a C string, and outlives the call.
+        // Ends all requests with an error, so that processes waiting for them go on.
+        // SAFETY: `point` is a C string that outlives the call.
         unsafe { libc::umount2(point.as_ptr(), libc::MNT_FORCE) };
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { libc::umount2(point.as_ptr(), libc::MNT_DETACH) };
         self.ends.store(true, Ordering::Relaxed);
         if let Some(server) = self.server.take() {
@@ -82,7 +82,7 @@ fn serve(mut device: File, requests: &Mutex<Vec<Request>>, ends: &AtomicBool) {
     let mut buffer = vec![0; 1 << 20];
     while !ends.load(Ordering::Relaxed) {
         let mut poll = libc::pollfd { fd: device.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the pointer is to one pollfd, as the count says.
+        // SAFETY: the pointer refers to one pollfd, which matches the count.
         unsafe { libc::poll(&raw mut poll, 1, 20) };
         let Ok(length) = device.read(&mut buffer) else { continue };
         if length < HEADER {
@@ -97,7 +97,7 @@ fn serve(mut device: File, requests: &Mutex<Vec<Request>>, ends: &AtomicBool) {
     }
 }
 
-/// struct fuse_out_header and fuse_init_out: version 7.31, one page at a time.
+/// Answers with struct fuse_out_header and fuse_init_out: version 7.31, one page at a time.
 fn answer_init(device: &mut File, unique: &[u8]) {
     const BODY: usize = 64;
     let mut answer = vec![0; 16 + BODY];

@@ -1,4 +1,4 @@
-//! Where no more threads can be started, a command says so, or does without; none panics.
+//! Tests that a command reports that no more threads can be started, or works without them; none panics.
 
 use crate::{skip, whyslow};
 use std::fs;
@@ -7,11 +7,11 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use whyslow_testing::ends_with_test;
 
-/// A control group with room for a number of tasks; it goes with this.
+/// A control group that limits the number of tasks; removed when dropped.
 struct TaskLimit(PathBuf);
 
 impl TaskLimit {
-    /// `None` where no hierarchy with the controller pids is mounted.
+    /// Returns `None` if no hierarchy with the controller pids is mounted.
     fn new(tasks: u32) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let points = mounts.lines().filter(|line| line.contains(" - cgroup")).filter_map(|line| line.split(' ').nth(4));
@@ -37,7 +37,7 @@ impl TaskLimit {
 
 impl Drop for TaskLimit {
     fn drop(&mut self) {
-        // A process that has just ended may still be in it.
+        // A process that has just ended may still be in the group.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;

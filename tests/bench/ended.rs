@@ -1,4 +1,4 @@
-//! Benchmarks that are ended early, by a signal or killed, leave nothing behind that the next run does not remove.
+//! Tests that benchmarks ended early, by a signal or a kill, leave nothing behind that the next run does not remove.
 
 use crate::fixture::{Fixture, MIB, bench, content, report, report_of, signal, until, whyslow};
 use crate::skip::skip;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow_model::bench::BenchReport;
 
-/// A benchmark that would take long, once its threads measure.
+/// Starts a benchmark that would take long, and waits until its threads measure.
 fn long(args: &[&str]) -> Child {
     let mut child = start(whyslow(args));
     until("a thread that measures", || {
@@ -25,7 +25,7 @@ fn start(mut command: Command) -> Child {
     command.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Where the machine has the memory controller: in version 1, or in version 2, where groups below the root have it.
+/// Returns the mount point of the memory controller: in version 1, or in version 2 if groups below the root have it.
 fn memory_hierarchy() -> Option<&'static Path> {
     let (v1, v2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
     let controllers = fs::read_to_string(v2.join("cgroup.subtree_control")).unwrap_or_default();
@@ -33,7 +33,8 @@ fn memory_hierarchy() -> Option<&'static Path> {
     v1.join("memory.limit_in_bytes").exists().then_some(v1).or(in_v2)
 }
 
-/// A benchmark whose page cache is limited, once it is in its cgroup, and the cgroup; skips without the memory controller.
+/// Starts a benchmark with a limited page cache and waits until it is in its cgroup; returns both. Skips without the
+/// memory controller.
 fn in_cgroup(folder: &str) -> Option<(Child, PathBuf)> {
     let Some(hierarchy) = memory_hierarchy() else {
         skip("no memory controller under /sys/fs/cgroup");
@@ -47,14 +48,14 @@ fn in_cgroup(folder: &str) -> Option<(Child, PathBuf)> {
     Some((child, group))
 }
 
-/// The PIDs of its child processes.
+/// Returns the PIDs of its child processes.
 fn children(child: &Child) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Gone, or a zombie.
+/// Returns true if the process is gone or a zombie.
 fn has_ended(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
@@ -141,7 +142,7 @@ fn layers_leaves_the_file_system_as_it_was_when_killed() {
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
     assert_eq!((names(), content(&file)), (before, vec![0x77; 12 * MIB as usize]));
-    // Nothing holds the file system or the device any longer.
+    // Nothing holds the file system or the device any more.
     until("unmounting", || Command::new("umount").arg(&point).stderr(Stdio::null()).status().unwrap().success());
     report(&[&device]);
 }

@@ -1,5 +1,5 @@
-//! `bench disk --job` against fio: the same job file leaves the same bytes, asks the device for as much, and gives the same
-//! form of JSON.
+//! `bench disk --job` against fio: the same job file writes the same bytes, requests the same amount from the device,
+//! and yields JSON of the same form.
 
 use crate::fixture::{Fixture, MIB, whyslow as bench};
 use crate::skip::has_program;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// `None` without root or fio.
+/// Returns `None` without root or fio.
 fn fixture() -> Option<Fixture> {
     let fixture = Fixture::new()?;
     has_program("fio").then_some(fixture)
@@ -47,7 +47,7 @@ fn fio(job: &str) -> Value {
     serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
 }
 
-/// A job that writes blocks that hold their offset.
+/// Returns a job that writes blocks containing their offset.
 fn writing(device: &str, what: &str) -> String {
     format!("[global]\nfilename={device}\ndirect=1\nverify=pattern\nverify_pattern=%o\ndo_verify=0\n[job]\n{what}\n")
 }
@@ -101,7 +101,7 @@ fn verify_accepts_what_fio_wrote_and_finds_a_wrong_byte() {
     assert_eq!(run(&["--json-fio"])["jobs"][0]["error"], 5);
 }
 
-/// Asserts that everything in one document is in the other too, in the same form.
+/// Asserts that everything in `ours` is also in `theirs`, in the same form.
 fn assert_within(ours: &Value, theirs: &Value, at: &str) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) if !at.ends_with("job options") && !at.ends_with("global options") => {
@@ -144,7 +144,7 @@ fn json_fio_has_the_form_of_fio() {
     assert!(left.iter().all(|name| name == "job.fio" || name.to_string_lossy().starts_with(['a', 'b'])), "{left:?}");
 }
 
-/// Requests, merged ones included, and sectors of reads and of writes (Documentation/block/stat.rst).
+/// Returns the requests, including merged ones, and the sectors of reads and writes (Documentation/block/stat.rst).
 fn counters(device: &Device) -> [[u64; 2]; 2] {
     let name = device.node.trim_start_matches("/dev/");
     let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();

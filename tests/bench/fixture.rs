@@ -1,4 +1,4 @@
-//! Loop devices and folders to measure, and running the program on them.
+//! Loop devices and folders to measure, and helpers that run the program on them.
 
 use crate::skip::{is_root, skip};
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use whyslow_testing::{ends_with_test, heeds_hangup};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// A folder on a disk, with the devices and mounts made in it; all removed when dropped.
+/// A folder on a disk, with the devices and mounts created in it; all are removed when dropped.
 pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
     undo: Vec<Box<dyn FnOnce()>>,
 }
 
 impl Fixture {
-    /// `None` without root.
+    /// Returns `None` without root.
     pub(crate) fn new() -> Option<Self> {
         is_root().then(|| Self { folder: whyslow_testing::folder_in("/var/tmp"), undo: Vec::new() })
     }
@@ -32,18 +32,18 @@ impl Fixture {
         self.path(name).to_string_lossy().into_owned()
     }
 
-    /// A loop device on a file with this content.
+    /// Creates a loop device on a file with this content.
     pub(crate) fn device_of(&mut self, name: &str, content: &[u8]) -> String {
         fs::write(self.path(name), content).unwrap();
         self.attach(&[&self.name(name)])
     }
 
-    /// A loop device of so many bytes 0x5a.
+    /// Creates a loop device of this many bytes 0x5a.
     pub(crate) fn device(&mut self, name: &str, bytes: u64) -> String {
         self.device_of(name, &vec![0x5a; bytes as usize])
     }
 
-    /// A loop device on a sparse file.
+    /// Creates a loop device on a sparse file.
     pub(crate) fn sparse(&mut self, name: &str, bytes: u64) -> String {
         File::create(self.path(name)).and_then(|file| file.set_len(bytes)).unwrap();
         self.attach(&[&self.name(name)])
@@ -59,7 +59,7 @@ impl Fixture {
         node
     }
 
-    /// A volume with this table, and its UUID; `None` without the device mapper.
+    /// Creates a volume with this table and returns its UUID too; `None` without the device mapper.
     pub(crate) fn volume(&mut self, table: &str) -> Option<(String, String)> {
         if Command::new("dmsetup").arg("version").output().map_or(true, |out| !out.status.success()) {
             skip("no device mapper");
@@ -81,7 +81,7 @@ impl Fixture {
         self.undo.push(Box::new(how));
     }
 
-    /// Makes and mounts an ext4; returns the mount point.
+    /// Creates and mounts an ext4 file system; returns the mount point.
     pub(crate) fn mount(&mut self, device: &str) -> String {
         // Lazy initialisation would write to the device while it is measured.
         let whole = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
@@ -89,7 +89,7 @@ impl Fixture {
         self.mount_made(device)
     }
 
-    /// Mounts the file system that a device has.
+    /// Mounts the existing file system of a device.
     pub(crate) fn mount_made(&mut self, device: &str) -> String {
         let point = self.name("mnt");
         fs::create_dir_all(&point).unwrap();
@@ -100,7 +100,7 @@ impl Fixture {
     }
 }
 
-/// One losetup(8) at a time: a device that was detached is free for the next test before its last user has closed it.
+/// Runs losetup(8), one at a time: a detached device is free for the next test before its last user has closed it.
 fn losetup(args: &[&str]) -> Output {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +120,7 @@ pub(crate) fn must(command: &mut Command) {
     assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// Waits for a condition.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !is_so() {
@@ -131,11 +131,11 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 pub(crate) fn signal(child: &Child, signal: i32) {
     let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: kill has no preconditions; the child has not been waited for, so the PID is its own.
+    // SAFETY: kill has no preconditions; the child has not been waited for, so the PID is still its own.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
-/// `whyslow bench` with these arguments.
+/// Returns `whyslow bench` with these arguments.
 pub(crate) fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     ends_with_test(command.arg("bench").args(args).stdin(Stdio::null()));
@@ -151,7 +151,7 @@ pub(crate) fn bench(args: &[&str]) -> Command {
     command
 }
 
-/// The report of any benchmark.
+/// Returns the report of any benchmark.
 pub(crate) fn report_of(args: &[&str]) -> BenchReport {
     let out = whyslow(args).arg("--json").output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
@@ -160,14 +160,15 @@ pub(crate) fn report_of(args: &[&str]) -> BenchReport {
     report
 }
 
-/// The same, run longer and longer until a condition holds: on a busy machine a short run may not complete a request.
+/// Returns the report of ever longer runs, until a condition holds: on a busy machine, a short run may not complete a
+/// request.
 pub(crate) fn report_when(args: &[&str], condition: impl Fn(&BenchReport) -> bool) -> BenchReport {
     let times = ["20ms", "200ms", "1s", "5s"];
     let mut reports = times.into_iter().map(|time| report_of(&[args, &["--for", time]].concat()));
     reports.find(condition).expect("the condition holds with 5 s")
 }
 
-/// The same, until every run has completed a request.
+/// Returns the report of ever longer runs, until every run has completed a request.
 pub(crate) fn complete_report_of(args: &[&str]) -> BenchReport {
     report_when(args, |report| report.rounds.iter().all(has_completions))
 }
@@ -180,13 +181,13 @@ pub(crate) fn run(args: &[&str]) -> Output {
     bench(args).output().unwrap()
 }
 
-/// The report of `bench disk`.
+/// Returns the report of `bench disk`.
 pub(crate) fn report(args: &[&str]) -> BenchReport {
     let time: &[&str] = if args.contains(&"--for") { &[] } else { &["--for", "20ms"] };
     report_of(&[&["disk"], args, time].concat())
 }
 
-/// Asserts that it is refused, in one line with these words.
+/// Asserts that the run is refused with a one-line message that contains these words.
 pub(crate) fn assert_refused(args: &[&str], words: &[&str]) {
     let out = run(args);
     let said = String::from_utf8(out.stderr).unwrap();
@@ -196,7 +197,7 @@ pub(crate) fn assert_refused(args: &[&str], words: &[&str]) {
     assert!(out.stdout.is_empty());
 }
 
-/// Refused both for reading, and for writing with the right serial.
+/// Asserts that the device is refused both for reading and for writing with the right serial number.
 pub(crate) fn assert_in_use(device: &str, serial: &str, words: &[&str]) {
     assert_refused(&[device], &[&["is in use"], words].concat());
     assert_refused(&[device, "--destroy", serial], &[&["is in use"], words].concat());

@@ -1,4 +1,4 @@
-//! A device that is in use is refused, whatever it is used by and whatever it is called.
+//! Tests that a device in use is refused, regardless of its user and its name.
 
 use crate::fixture::{Fixture, MIB, assert_in_use, assert_refused, must, report};
 use crate::skip::has_program;
@@ -104,7 +104,7 @@ fn a_device_mounted_in_another_namespace_is_refused() {
     assert!(!report(&[&device]).rounds.is_empty(), "it can be read again");
 }
 
-/// A mount in another mount namespace: it is in no list that can be seen from here, and goes with the namespace.
+/// A mount in another mount namespace: no list that is visible here contains it, and it disappears with the namespace.
 struct MountedElsewhere(Child);
 
 impl MountedElsewhere {
@@ -127,7 +127,7 @@ impl Drop for MountedElsewhere {
     }
 }
 
-/// Two loop devices on one file, the first with a file system.
+/// Creates two loop devices on one file, the first with a file system.
 fn twins(fixture: &mut Fixture) -> (String, String, String) {
     let first = fixture.device("a.img", 16 * MIB);
     must(Command::new("mkfs.ext4").args(["-q", "-F", &first]));
@@ -188,7 +188,7 @@ fn a_device_whose_deleted_file_is_mounted_by_a_second_loop_device_is_not_destroy
     assert_refused(&[&second, "--destroy", &typed], &["is in use", "has data of", "is mounted on", &point]);
 }
 
-/// An overlay over two folders of a fixture, `upper` and `lower`; its mount point.
+/// Mounts an overlay over two folders of a fixture, `upper` and `lower`; returns its mount point.
 fn overlay(fixture: &mut Fixture) -> String {
     for folder in ["lower", "upper", "work", "merged"] {
         fs::create_dir_all(fixture.path(folder)).unwrap();
@@ -211,7 +211,7 @@ fn a_device_on_an_overlay_whose_layer_has_the_mounted_file_is_not_destroyed() {
         let point = fixture.mount(&mounted);
         let merged = overlay(&mut fixture);
         let serial = format!("{merged}/d/a.img");
-        // What the lower layer has is only read: a loop device that writes has a copy made first.
+        // A file in the lower layer is only read: a writable loop device triggers a copy first.
         let second = fixture.attach(&["--read-only", &serial]);
         let before = fs::read(fixture.path(&file)).unwrap();
         let writable = layer == "upper";
@@ -219,7 +219,7 @@ fn a_device_on_an_overlay_whose_layer_has_the_mounted_file_is_not_destroyed() {
         let words: &[&str] = if writable { &["is in use", "has data of", &point] } else { &["is read-only"] };
         assert_refused(&[&second, "--destroy", &serial], words);
         assert!(before == fs::read(fixture.path(&file)).unwrap(), "it was written to");
-        // The other way around: the overlay's device is mounted, and that of the layer is destroyed.
+        // The other way around: the overlay's device is mounted, and the device on the layer is to be overwritten.
         if writable {
             must(Command::new("umount").arg(&point));
             let merged_point = fixture.mount_made(&second);
@@ -265,7 +265,7 @@ fn every_device_of_a_btrfs_is_refused() {
     let names = ["a.img", "b.img"];
     let devices = names.map(|name| fixture.sparse(name, 256 * MIB));
     must(Command::new("mkfs.btrfs").args(["-q", "-f", &devices[0], &devices[1]]));
-    // The kernel learns of the second only where it is told.
+    // The kernel learns of the second device only through the mount options.
     let options = format!("device={},device={}", devices[0], devices[1]);
     let point = fixture.name("mnt");
     fs::create_dir_all(&point).unwrap();
@@ -283,7 +283,7 @@ fn a_second_loop_device_on_the_file_of_a_mounted_one_is_not_destroyed() {
     let mounted = fixture.device("a.img", 16 * MIB);
     let serial = fixture.name("a.img");
     let second = fixture.attach(&[&serial]);
-    // The same file by another name, and a part of it.
+    // The same file under another name, and a part of it.
     fs::hard_link(&serial, fixture.path("b.img")).unwrap();
     let linked = fixture.name("b.img");
     let third = fixture.attach(&["--offset", "1048576", &linked]);

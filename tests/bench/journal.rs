@@ -1,4 +1,4 @@
-//! `bench fs --log-device`: which devices it refuses, and what it leaves behind.
+//! Tests of `bench fs --log-device`: devices that it refuses, and what it leaves behind.
 
 use crate::fixture::{Fixture, MIB, content, must, whyslow};
 use crate::skip::{has_program, skip};
@@ -20,7 +20,7 @@ impl Devices {
         Some(Self { fixture, data, log })
     }
 
-    /// Compares journal layouts with everything confirmed.
+    /// Compares journal layouts with both devices confirmed.
     fn compare(&self, more: &[&str]) -> Output {
         let serials = ["data.img", "log.img"].map(|name| self.fixture.name(name));
         let confirmed =
@@ -64,7 +64,7 @@ fn layouts_are_compared(kind: &str) {
     );
     let [verdict] = &study.findings[..] else { panic!("{:?}", study.findings) };
     assert!(verdict.contains("large streams (") && verdict.contains("times as fast, "), "{verdict}");
-    // Nothing is mounted or left.
+    // Nothing is mounted or left behind.
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(&devices.data), "still mounted");
     let mut left: Vec<_> =

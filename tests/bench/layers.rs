@@ -1,4 +1,4 @@
-//! `bench layers` and `bench fs` on several file systems.
+//! Tests of `bench layers` and `bench fs` on several file systems.
 
 use crate::fixture::{Fixture, MIB, complete_report_of, content, must, report_when};
 use crate::skip::has_program;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use whyslow_model::bench::BenchReport;
 
-/// Measures the layers of a file of 0x77s.
+/// Measures the layers below a file of 0x77 bytes.
 fn measured_layers(device: &str, point: &str, kind: &str) -> BenchReport {
     let file = Path::new(point).join("data");
     fs::write(&file, vec![0x77; 12 * MIB as usize]).unwrap();
@@ -24,7 +24,7 @@ fn measured_layers(device: &str, point: &str, kind: &str) -> BenchReport {
     report
 }
 
-/// The first block that the device was asked for.
+/// Reads the first block that the benchmark requested from the device.
 fn first_block(report: &BenchReport, device: &str) -> Vec<u8> {
     let name = device.trim_start_matches("/dev/");
     let run = report.rounds.iter().flat_map(|round| &round.runs).find(|run| run.name == name).unwrap();
@@ -55,7 +55,7 @@ fn the_layers_of_an_xfs_are_read_at_the_offset_of_the_file() {
     assert!(first_block(&report, &device).iter().all(|&byte| byte == 0x77), "the device was read elsewhere");
 }
 
-/// btrfs has an address space of its own, so the offset on its device is unknown.
+/// btrfs has its own address space, so the offset on its device is unknown.
 #[test]
 fn the_device_of_a_btrfs_is_read_from_its_beginning_and_the_report_says_so() {
     let Some(mut fixture) = Fixture::new() else { return };

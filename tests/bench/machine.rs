@@ -1,4 +1,4 @@
-//! `bench memory` and `bench cpu`.
+//! Tests of `bench memory` and `bench cpu`.
 
 use crate::fixture::{assert_refused, report_of, whyslow};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ fn study<'r>(report: &'r BenchReport, name: &str) -> &'r Study {
     report.studies.iter().find(|study| study.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// What holds of every figure there is.
+/// Asserts what holds for every figure.
 fn assert_sound(report: &BenchReport) {
     assert!(!report.interrupted && report.environment.host.cpus.is_some());
     for study in &report.studies {
@@ -42,7 +42,7 @@ fn memory_is_measured_in_every_way() {
     let small: Vec<&str> =
         latency.figures.iter().filter(|f| f.under.ends_with("KiB pages")).map(|f| &*f.name).collect();
     assert!(small.len() >= 3 && small.last().unwrap().starts_with("1 MiB"), "{small:?}");
-    // A page that is populated needs no fault.
+    // A populated page needs no fault.
     let faults = study(&report, "page faults");
     assert!(faults.figures.iter().any(|figure| figure.under == "on first touch"));
 }
@@ -100,7 +100,7 @@ fn what_was_found_is_kept_under_its_name() {
     let metric = format!("latency: {}, {}", figure.name, figure.under);
     let series = baseline.series.iter().find(|series| series.metric == metric).expect("a series for each figure");
     assert_eq!((&series.samples, series.better, &series.unit), (&figure.samples, Some(Better::Lower), &figure.unit));
-    // What is there is not lost, and that is told before anything is measured.
+    // An existing baseline is not lost, and the refusal comes before any measurement.
     for (name, word) in [("may", "--replace"), ("../may", "not a valid name")] {
         let (status, stdout, said) = save(name, &[]);
         assert!(status == Some(2) && stdout.is_empty() && said.contains(word), "{said}");

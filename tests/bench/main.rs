@@ -1,4 +1,5 @@
-//! `whyslow bench` from the outside: what it refuses to touch, what it leaves behind, and whether its accounting is right.
+//! Tests of `whyslow bench` from the outside: what it refuses to touch, what it leaves behind, and whether its
+//! accounting is right.
 
 mod ended;
 mod fio;

@@ -1,4 +1,4 @@
-//! What is measured, and whether the accounting is right.
+//! Tests of what is measured, and of the accounting.
 
 use crate::fixture::{
     Fixture, MIB, assert_refused, complete_report_of, content, has_completions, must, report, report_when, whyslow,
@@ -57,7 +57,7 @@ fn each_cache_mode_treats_the_page_cache_as_it_says() {
         let args = [&["disk", &*device], &more[..]].concat();
         let report = report_when(&args, |report| has_completions(&report.rounds[0]));
         assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none()), "{more:?}");
-        // The second round finds what the first left, unless the cache is dropped.
+        // The second round finds what the first one left in the cache, unless the cache is dropped.
         let cache = |round: usize| report.rounds[round].ledgers[0].cache;
         match more[1] {
             "warm" | "mmap" => {
@@ -113,7 +113,7 @@ fn time_waiting_to_be_issued_is_part_of_a_requests_latency() {
     let Some(fixture) = Fixture::new() else { return };
     let job = fixture.name("job.fio");
     let folder = fixture.folder.path().display();
-    // No file system syncs a million writes in a second. On a busy machine, the thread needs a while to get a turn.
+    // No file system syncs a million writes per second. On a busy machine, the thread needs a while to get a turn.
     let is_late = |runtime: &str| {
         let rate = format!("rate_iops=1000000\nfdatasync=1\nruntime={runtime}\ntime_based");
         fs::write(&job, format!("[a]\ndirectory={folder}\nsize=1m\nrw=randwrite\n{rate}\n")).unwrap();
@@ -164,7 +164,7 @@ fn foreign_reads_are_not_counted_and_make_a_round_unreliable() {
     assert!(disturbed.environment.others.iter().any(|other| other.pid == pid), "{:?}", disturbed.environment.others);
 }
 
-/// The names and conditions of the figures of a study.
+/// Returns the names and conditions of the figures of a study.
 fn figures(report: &BenchReport, study: &str) -> Vec<(String, String)> {
     let study = report.studies.iter().find(|found| found.name == study).expect("the study");
     study.figures.iter().map(|figure| (figure.name.clone(), figure.under.clone())).collect()
@@ -213,7 +213,7 @@ fn a_device_that_splits_requests_is_named_with_its_limit() {
     let whole = report(&[&device, "--only", "blocks"]);
     assert!(whole.splits.iter().all(|split| split.from > 64 << 10), "{:?}", whole.splits);
     let limit = format!("/sys/block/{name}/queue/max_sectors_kb");
-    // The kernel keeps it when the device is detached.
+    // The kernel keeps the limit when the device is detached.
     let (before, file) = (fs::read_to_string(&limit).unwrap(), limit.clone());
     fixture.undo(move || drop(fs::write(file, before)));
     fs::write(&limit, "64").unwrap();

@@ -1,4 +1,5 @@
-//! `bench net` between two network namespaces: what it finds on known paths, and what a server does with hostile clients.
+//! Tests of `bench net` between two network namespaces: what it finds on known paths, and how a server handles hostile
+//! clients.
 
 use crate::fixture::{must, signal, until};
 use crate::skip::{has_program, is_root};
@@ -12,14 +13,14 @@ use whyslow_testing::ends_with_test;
 const TOKEN: &str = "a token of the tests, nothing else";
 const FAR: &str = "10.219.7.2";
 
-/// Two network namespaces and a veth pair between them; gone when dropped.
+/// Two network namespaces and a veth pair between them; removed when dropped.
 struct NetnsPair {
     near: String,
     far: String,
 }
 
 impl NetnsPair {
-    /// `None` without root.
+    /// Returns `None` without root.
     fn new() -> Option<Self> {
         if !is_root() {
             return None;
@@ -43,7 +44,7 @@ impl NetnsPair {
         command
     }
 
-    /// A server at the far end, which is listening.
+    /// Starts a server at the far end and waits until it listens.
     fn serve(&self, args: &[&str]) -> Server {
         let mut command = Self::inside(&self.far, env!("CARGO_BIN_EXE_whyslow"));
         command.args(["bench", "net", "serve", "--listen", FAR, "--for", "2m"]).args(args).stdout(Stdio::piped());
@@ -54,7 +55,7 @@ impl NetnsPair {
         Server(child)
     }
 
-    /// Waits until a server listens at a port of the far end.
+    /// Waits until a server listens on a port of the far end.
     fn await_listener(&self, port: u16) {
         let listens = || {
             let out = NetnsPair::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
@@ -87,7 +88,7 @@ impl Drop for NetnsPair {
     }
 }
 
-/// A server, ended when dropped.
+/// A server that is ended when dropped.
 struct Server(Child);
 
 impl Server {
@@ -116,7 +117,7 @@ fn await_bytes(client: u32, times: u64) {
 /// Waits until a client has a connection to the server.
 fn await_connection(client: u32) {
     let connections = || std::fs::read_to_string(format!("/proc/{client}/net/tcp")).unwrap_or_default();
-    // 01 is established, 1463 the port 5219 (Documentation/networking/proc_net_tcp.rst).
+    // 01 means established, 1463 is port 5219 (Documentation/networking/proc_net_tcp.rst).
     until("a connection", || connections().lines().any(|line| line.contains(":1463 01 ")));
 }
 
@@ -172,7 +173,7 @@ fn buffers_segments_and_congestion_control_are_what_was_asked_for() {
     for run in runs(&network) {
         let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
         assert_eq!((sender.streams[0].buffer, receiver.streams[0].buffer), (Some(64 << 10), Some(64 << 10)));
-        // What a segment carries beside TCP's time stamps, 12 bytes.
+        // Payload of a segment without TCP's time stamps, which take 12 bytes.
         assert_eq!(sender.streams[0].mss, Some(588));
         assert!(!run.asked.discard);
     }
@@ -211,7 +212,7 @@ fn answers_are_timed_over_tcp_and_udp() {
 fn every_lost_datagram_is_counted() {
     let Some(pair) = NetnsPair::new() else { return };
     let _server = pair.serve(&[]);
-    // One of ten UDP packets to anywhere but the first datagrams of lines, which are sent again.
+    // Drops one of ten UDP packets, except the first datagrams of each line, which are sent again.
     let rules = "add table ip wsl_net; add chain ip wsl_net in { type filter hook input priority 0; }; \
                  add rule ip wsl_net in udp length > 500 numgen inc mod 10 0 drop";
     must(NetnsPair::inside(&pair.far, "nft").arg(rules));
@@ -250,7 +251,7 @@ fn a_path_mtu_black_hole_is_found() {
     let _server = pair.serve(&[]);
     let report = pair.report(&["--only", "mtu"]);
     let mtu = report.network.unwrap().mtu.unwrap();
-    // Ethernet has room for a VLAN's tag, 4 bytes, which the kernel does not grudge.
+    // Ethernet has room for a VLAN tag of 4 bytes, which the kernel lets pass.
     assert!((1400..=1404).contains(&mtu.bytes), "{mtu:?}");
     assert_eq!(mtu.kernel, Some(1500));
     assert!(report.caveats.iter().any(|caveat| caveat.contains("are lost silently")), "{:?}", report.caveats);
@@ -284,7 +285,7 @@ fn a_client_that_is_killed_leaves_the_server_usable() {
         client.kill().unwrap();
         client.wait().unwrap();
     }
-    // A hundred streams each, of 256 there may be: they have been given back.
+    // A hundred streams each, of 256 allowed: earlier runs have released theirs.
     let network = pair.network(&["--only", "streams", "--streams", "100", "--direction", "down"]);
     for run in runs(&network) {
         assert!(run.failed.is_none() && run.bandwidth.unwrap() > 0.0, "{:?} {:?}", run.failed, run.bandwidth);
@@ -302,7 +303,7 @@ fn a_killed_server_leaves_its_port_free_and_its_client_reports_that() {
     assert_eq!(client.try_wait().unwrap(), None, "it has ended already");
     server.0.kill().unwrap();
     server.0.wait().unwrap();
-    // It does not wait for the rest of its minute.
+    // The client does not wait for the rest of its minute.
     let out = client.wait_with_output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(2) && said.contains("closed the connection"), "{:?} {said}", out.status);
@@ -333,7 +334,7 @@ fn two_clients_are_served_at_once_and_the_reports_say_so() {
 fn ctrl_c_reports_what_was_measured() {
     let Some(pair) = NetnsPair::new() else { return };
     let _server = pair.serve(&[]);
-    // The first round has a ramp of some round trips; wait until streams are well under way.
+    // The first round ramps up for some round trips; wait until streams are well under way.
     let run = [1, 5, 25].into_iter().find_map(|times| {
         let mut command = pair.bench(&[FAR, "--json", "--for", "1m", "--only", "streams"]);
         let mut client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -365,11 +366,11 @@ fn the_server_stops_when_asked_when_its_time_is_up_and_on_sigterm() {
     assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }
 
-/// Has a thread in a network namespace do something.
+/// Runs a closure in a thread inside a network namespace.
 fn within<T: Send + 'static>(namespace: &str, what: impl FnOnce() -> T + Send + 'static) -> T {
     let file = std::fs::File::open(format!("/run/netns/{namespace}")).unwrap();
     let thread = std::thread::spawn(move || {
-        // SAFETY: setns has no preconditions; it moves this thread alone, which ends with what it does.
+        // SAFETY: setns has no preconditions; it only moves this thread, which ends with the closure.
         let entered = unsafe { libc::setns(std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()), libc::CLONE_NEWNET) };
         assert_eq!(entered, 0);
         what()
@@ -388,19 +389,19 @@ fn garbage_from_unauthenticated_clients_is_ignored() {
     within(&pair.near, move || {
         for bytes in &bytes {
             let mut stream = TcpStream::connect((FAR, 5219)).unwrap();
-            // It may be cut off before all is sent.
+            // The server may close the connection before all is sent.
             let _ = stream.write_all(bytes);
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
-            // Nothing but a challenge, and a refusal.
+            // Nothing but a challenge and a refusal.
             assert!(answer.len() < 1000, "{}", answer.len());
         }
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         for bytes in bytes {
             socket.send_to(&bytes, (FAR, 5219)).unwrap();
         }
-        // Nobody is answered whose first datagram is none.
+        // A peer gets no answer if its first datagram is invalid.
         socket.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
         assert!(socket.recv(&mut [0; 100]).is_err());
     });
@@ -430,8 +431,8 @@ fn an_iperf3_server_is_measured_against() {
         assert_eq!(run.failed, None, "{}", run.name);
         let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
         assert_eq!(sender.streams.len(), receiver.streams.len());
-        // Each counts by a clock of its own, and iperf3 to when it is told to end: bits are not taken for bytes, nor one
-        // stream for three.
+        // Each side uses its own clock, and iperf3 also counts until it receives the order to end. The wide range still
+        // detects bits taken for bytes, or one stream taken for three.
         let ratio = sender.bandwidth().unwrap() / receiver.bandwidth().unwrap();
         assert!((0.4..2.5).contains(&ratio), "{}: {ratio}", run.name);
     }
@@ -441,7 +442,7 @@ fn an_iperf3_server_is_measured_against() {
 fn silent_connections_do_not_lock_clients_out() {
     let Some(pair) = NetnsPair::new() else { return };
     let _server = pair.serve(&[]);
-    // From the client's own address, and from others.
+    // From the client's own address and from others.
     for last in 3..10 {
         ip(&["-n", &pair.near, "address", "add", &format!("10.219.7.{last}/24"), "dev", "wire0"]);
     }

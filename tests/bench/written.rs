@@ -1,4 +1,4 @@
-//! What is written to, and what is not.
+//! Tests of what is written to and what is not.
 
 use crate::fixture::{Fixture, MIB, assert_refused, content, must, report, whyslow};
 use std::fs::{self, File};
@@ -81,7 +81,7 @@ fn a_file_that_was_never_written_is_not_taken_for_the_device() {
     for file in ["holes", "set-aside"] {
         assert_refused(&[&name(file)], &["8 MiB of 8 MiB were never written", "choose a file with data in it"]);
     }
-    // A little is said, and does not matter.
+    // A small unwritten part is reported, but does not matter.
     let file = File::create(name("nearly")).unwrap();
     file.set_len(16 * MIB).unwrap();
     file.write_all_at(&vec![0x5a; 15 * MIB as usize], 0).unwrap();
@@ -126,7 +126,7 @@ fn what_is_written_to_the_device_is_not_what_was_there() {
 fn what_cannot_be_polled_is_refused_and_why_is_told() {
     let Some(mut fixture) = Fixture::new() else { return };
     let device = fixture.device("a.img", 4 * MIB);
-    // No loop device can be.
+    // Loop devices do not support polling.
     assert_refused(&[&device, "--poll"], &["cannot be polled", "queue/io_poll is 0"]);
     assert_refused(&[&device, "--poll", "--cache", "warm"], &["direct I/O"]);
 }

@@ -1,6 +1,6 @@
-//! Screens as they are kept in `docs/screens/`, each under the command that draws it.
+//! Screens in `docs/screens/`, each with the command that prints it.
 
-// Each test program uses a part of this.
+// Each test program only uses a part of this.
 #![allow(dead_code)]
 
 use std::fs;
@@ -10,12 +10,12 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens").join(format!("{name}.txt"))
 }
 
-/// Compares a screen with the one that is kept.
+/// Compares a screen with the stored one.
 pub fn assert_screen(name: &str, command: &str, drawn: &str) {
     assert_kept(&path(name), &format!("$ {command}\n{drawn}"));
 }
 
-/// Compares a text with a file; with `WHYSLOW_UPDATE_SCREENS` it is written there first.
+/// Compares a text with a file; with `WHYSLOW_UPDATE_SCREENS`, writes it to the file first.
 pub fn assert_kept(path: &Path, drawn: &str) {
     if std::env::var_os("WHYSLOW_UPDATE_SCREENS").is_some() {
         fs::write(path, drawn).expect("the screen is written");
@@ -24,7 +24,7 @@ pub fn assert_kept(path: &Path, drawn: &str) {
     assert_eq!(drawn, kept, "{} differs; drawn:\n{drawn}", path.display());
 }
 
-/// The screen that is kept, without its command.
+/// Returns the stored screen without its command.
 pub fn screen(name: &str) -> String {
     let kept = fs::read_to_string(path(name)).expect("a screen");
     kept.split_once('\n').expect("a command and its screen").1.to_owned()

@@ -1,4 +1,4 @@
-//! A machine that does little: what faults are planted on.
+//! A nearly idle machine on which tests plant faults.
 
 use whyslow_model::catalogue::{Cpu, Pressure, System};
 use whyslow_model::key::MachineKey;
@@ -8,7 +8,7 @@ pub const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC, in nanoseconds.
 pub const START: i64 = 1_795_279_400 * SECOND as i64;
 
-/// Its counters after so many seconds: two processors that are at work one second in `rest`, and no pressure.
+/// Returns its counters after this many seconds: two processors that work one second in `rest`, and no pressure.
 pub fn machine(seconds: u64, rest: u64) -> Snapshot {
     let mut s = Snapshot::default();
     let nanoseconds = seconds * SECOND;

@@ -1,4 +1,4 @@
-//! Recordings of samples that are made up.
+//! Recordings of invented samples.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A folder for a recording, in memory if possible.
+/// Returns a folder for a recording, in memory if possible.
 pub fn folder() -> tempfile::TempDir {
     whyslow_testing::memory_folder()
 }
 
-/// Records so many samples, one for each second.
+/// Records this many samples, one per second.
 pub fn record(dir: &Path, length: u64, sample: impl Fn(u64) -> Snapshot) -> SampleCounts {
     record_with(recorder(dir), length, sample)
 }
 
-/// The same, judged while it is recorded.
+/// Records like [`record`] and judges during the recording.
 #[allow(dead_code, reason = "not every test that records judges")]
 pub fn record_judged(dir: &Path, length: u64, judge: Judge, sample: impl Fn(u64) -> Snapshot) -> SampleCounts {
     record_with(recorder(dir).judged_by(judge).unwrap(), length, sample)
@@ -28,7 +28,7 @@ pub fn record_judged(dir: &Path, length: u64, judge: Judge, sample: impl Fn(u64)
 
 fn recorder(dir: &Path) -> Recorder {
     let log = Arc::new(|line: &str| panic!("{line}"));
-    // They are of one day, and kept however long ago that is.
+    // All samples are of one day; keep them, however long ago that is.
     let retention = Retention { time: Duration::MAX, ..Retention::default() };
     Recorder::begin(dir, Duration::from_secs(1), retention, log).unwrap()
 }
@@ -44,7 +44,7 @@ fn record_with(recorder: Recorder, length: u64, sample: impl Fn(u64) -> Snapshot
     recorder.finish().unwrap()
 }
 
-/// A machine of two CPUs after `t` seconds, in `busy` of which there was more work than CPUs.
+/// Returns a sample of a machine with two CPUs after `t` seconds, in `busy` of which there was more work than CPUs.
 #[allow(dead_code, reason = "not every test that records has this machine")]
 pub fn two_cpus(t: u64, wall_ns: i64, busy: u64) -> Snapshot {
     let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns, ..Snapshot::default() };
@@ -67,7 +67,8 @@ pub fn two_cpus(t: u64, wall_ns: i64, busy: u64) -> Snapshot {
     s
 }
 
-/// A process that has shared two CPUs with five others for so many seconds; `start` is in clock ticks since boot.
+/// Returns a process that has shared two CPUs with five others for this many seconds; `start` is in clock ticks since
+/// boot.
 #[allow(dead_code, reason = "not every test that records has this machine")]
 pub fn one_of_six(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
     Process::from(ProcessRow {

@@ -1,8 +1,8 @@
-//! Signals to programs under test.
+//! Signals for programs under test.
 
 use std::time::{Duration, Instant};
 
-/// Waits until a process has a handler for a signal; before that, the signal would kill it.
+/// Waits until a process handles a signal; before that, the signal would kill it.
 pub(crate) fn wait_until_caught(pid: u32, signal: i32) {
     let status = format!("/proc/{pid}/status");
     let start = Instant::now();

@@ -1,28 +1,28 @@
-//! Skipping a test that cannot run here, so that it is counted: the line it prints is not captured, and
-//! `cargo test 2>&1 | grep -c '^skipped'` counts them.
+//! Skips tests that cannot run here, so that they can be counted: libtest does not capture the line that a skip prints,
+//! and `cargo test 2>&1 | grep -c '^skipped'` counts them.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Skips a test because this kernel lacks what it tests.
+/// Skips a test because this kernel lacks the tested feature.
 pub(crate) fn skip(reason: &str) {
     let test = std::thread::current().name().unwrap_or("test").to_owned();
-    // Past libtest's capture of stderr.
+    // Bypasses libtest's capture of stderr.
     if let Ok(mut stderr) = std::fs::OpenOptions::new().append(true).open("/dev/stderr") {
         let _ = writeln!(stderr, "skipped {test}: {reason}");
     }
 }
 
-/// Skips a test because of how it was started, which CI has to set right.
+/// Skips a test because of how it was started; CI must start it correctly.
 pub(crate) fn skip_unless_ci(reason: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "must not be skipped under CI=true: {reason}");
     skip(reason);
 }
 
-/// Whether the tests run as root; skips if not.
+/// Returns true if the tests run as root; skips otherwise.
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub(crate) fn is_root() -> bool {
-    // SAFETY: geteuid takes nothing and cannot fail.
+    // SAFETY: geteuid has no arguments and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
         skip_unless_ci("needs root");
@@ -30,7 +30,7 @@ pub(crate) fn is_root() -> bool {
     root
 }
 
-/// Whether this program is installed; skips if not.
+/// Returns true if this program is installed; skips otherwise.
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub(crate) fn has_program(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();

@@ -1,36 +1,36 @@
-//! Where a test may change settings: a thread in network and mount namespaces of its own, which go with it.
+//! Cage in which a test may change settings: a thread in its own network and mount namespaces, which end with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Settings that each network namespace has for itself, and values they do not have by default.
+/// Settings that each network namespace has, with values other than the defaults.
 pub const CHANGES: [(&str, &str); 3] = [
     ("net.core.somaxconn", "1111"),
     ("net.ipv4.tcp_keepalive_time", "99"),
     ("net.ipv4.tcp_rmem", "4096 65536 1048576"),
 ];
 
-/// A place of one's own.
+/// An isolated environment for one test.
 pub struct Cage {
     folder: PathBuf,
 }
 
-/// Runs a test in a cage; without root it is skipped.
+/// Runs a test in a cage; skips it without root.
 pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
     if !crate::skip::is_root() {
         return;
     }
-    // Removed when the namespace is gone: what is mounted on cannot be.
+    // Remove the folder after the namespace: a mount point cannot be removed.
     let folder = whyslow_testing::folder();
     let cage = Cage { folder: folder.path().to_owned() };
     let thread = std::thread::spawn(move || {
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        // SAFETY: unshare has no preconditions; it only affects this thread.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) }, 0, "unshare");
         tool("mount", &["--make-rprivate", "/"]);
         tool("mount", &["-t", "sysfs", "wsl-tune-sys", "/sys"]);
-        // Thousands of fsyncs: the order of writes is what is tested here, not the disk.
+        // Thousands of fsyncs: the tests check the order of writes, not the disk.
         tool("mount", &["-t", "tmpfs", "wsl-tune-cage", cage.folder.to_str().unwrap()]);
         for folder in ["sysctl.d", "udev", "tuned", "whyslow"] {
             let own = cage.path(folder);
@@ -48,12 +48,13 @@ pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
 }
 
 impl Cage {
-    /// A path in the cage's folder.
+    /// Returns a path in the cage's folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Lays a file system over a folder of the machine, which shows what it holds and takes what is written, and goes with the cage.
+    /// Mounts an overlay on a folder of the machine: it shows the folder's content, takes all writes, and disappears
+    /// with the cage.
     pub fn own(&self, place: &str) {
         let name = place.trim_start_matches('/').replace('/', "-");
         let [up, work] = ["up", "work"].map(|part| self.path(&format!("own-{name}-{part}")));
@@ -64,7 +65,7 @@ impl Cage {
         tool("mount", &["-t", "overlay", "-o", &layers, "wsl-tune-own", place]);
     }
 
-    /// The program, with this cage's journal.
+    /// Returns the program with this cage's journal.
     pub fn whyslow(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
         command.arg("tune").args(args).env("WHYSLOW_STATE", &self.folder).stdin(Stdio::null());
@@ -72,12 +73,12 @@ impl Cage {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub fn run(&self, args: &[&str]) -> Output {
         self.whyslow(args).output().unwrap()
     }
 
-    /// Runs it, and says what it wrote where its status is another.
+    /// Runs the program and returns its output; panics with the output if the status differs.
     #[track_caller]
     pub fn expect(&self, status: i32, args: &[&str]) -> String {
         let out = self.run(args);
@@ -86,7 +87,7 @@ impl Cage {
         stdout + &stderr
     }
 
-    /// The JSON it writes.
+    /// Returns the JSON that the program prints.
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> serde_json::Value {
         let args = [args, &["--json"]].concat();
@@ -94,23 +95,23 @@ impl Cage {
     }
 }
 
-/// The value of a sysctl, in this thread's network namespace.
+/// Returns the value of a sysctl in this thread's network namespace.
 pub fn sysctl(name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).unwrap();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The values of [`CHANGES`] as they are.
+/// Returns the current values of [`CHANGES`].
 pub fn values() -> Vec<String> {
     CHANGES.iter().map(|(name, _)| sysctl(name)).collect()
 }
 
-/// The values of [`CHANGES`] as they are to be.
+/// Returns the intended values of [`CHANGES`].
 pub fn wanted() -> Vec<String> {
     CHANGES.iter().map(|(_, value)| (*value).to_owned()).collect()
 }
 
-/// The words of [`CHANGES`] for `tune set`.
+/// Returns [`CHANGES`] as arguments for `tune set`.
 pub fn changes() -> Vec<String> {
     CHANGES.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
@@ -123,7 +124,7 @@ pub fn tool(program: &str, args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
-/// Waits for what a process in the background does.
+/// Waits for the effect of a background process.
 #[track_caller]
 pub fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Changes of every kind, made and taken back.
+//! Tests of changes of every kind: made and undone.
 
 use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, tool, values, wanted};
 use crate::trial::whyslow;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use whyslow_testing::ends_with_test;
 
-/// Makes [`CHANGES`], which are of the network: for good, so that no guard stays.
+/// Makes [`CHANGES`], which concern the network, permanently, so that no guard remains.
 fn set(cage: &Cage, more: &[&str]) -> String {
     set_with(cage, &[&["--no-confirm"], more].concat())
 }
@@ -30,7 +30,7 @@ fn what_is_set_is_told_and_taken_back() {
         assert_eq!((&history[0]["status"], &history[0]["why"]), (&"applied".into(), &"a test".into()));
         assert_eq!(history[0]["changes"][0]["original"], before[0].as_str());
         cage.expect(0, &["verify"]);
-        // Once more there is nothing to do, and nothing is noted.
+        // A second run has nothing to do and records nothing.
         set(cage, &[]);
         assert_eq!(cage.json(&["history"]).as_array().unwrap().len(), 1);
         assert!(cage.expect(0, &["undo", "--dry-run"]).contains("would be"));
@@ -38,7 +38,7 @@ fn what_is_set_is_told_and_taken_back() {
         cage.expect(0, &["undo"]);
         assert_eq!(values(), before);
         assert!(cage.expect(0, &["undo"]).contains("nothing to undo"));
-        // A second undo changes neither status nor reason; an unknown number is named.
+        // A second undo changes neither status nor reason; the message names an unknown number.
         cage.expect(0, &["undo", "1"]);
         assert_eq!(cage.json(&["history"])[0]["undone_because"], "asked");
         assert_eq!(cage.json(&["recover"]), serde_json::json!([]));
@@ -67,7 +67,7 @@ fn what_a_reboot_has_reset_is_nobodys_change() {
             cage.expect(0, &["set", &format!("{name}={value}")]);
         }
         cage.expect(0, &["confirm"]);
-        // As after a boot: the journal is of another one, and the kernel has its own value again.
+        // As after a boot: the journal has another boot ID, and the kernel has its own value again.
         let (journal, boot) =
             (cage.path("tune/journal.jsonl"), fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap());
         let text = fs::read_to_string(&journal).unwrap();
@@ -104,7 +104,7 @@ fn changes_are_taken_back_in_any_order_that_works() {
 fn one_that_fails_takes_all_back() {
     in_cage(|cage| {
         let before = values();
-        // Only the kernel knows that this is no list of ports.
+        // Only the kernel can tell that this is not a list of ports.
         let name = "net.ipv4.ip_local_reserved_ports";
         let control = sysctl(name);
         let out = cage.expect(
@@ -113,7 +113,7 @@ fn one_that_fails_takes_all_back() {
         );
         assert!(out.contains("everything was rolled back"), "{out}");
         assert_eq!((values(), sysctl(name)), (before, control));
-        // To take it back once more is no other reason.
+        // A second undo does not change the reason.
         cage.expect(0, &["undo", "1"]);
         let history = cage.json(&["history"]);
         assert_eq!((&history[0]["status"], &history[0]["undone_because"]), (&"undone".into(), &"failed".into()));
@@ -170,7 +170,7 @@ fn what_is_confirmed_stays() {
         assert_eq!(made["status"], "unconfirmed");
         cage.expect(0, &["confirm"]);
         soon("the time to confirm passes", || left_to_confirm(&made) < 0.0);
-        // The next run would take it back.
+        // The next run would undo the change.
         cage.expect(0, &["recover"]);
         assert_eq!(values(), wanted());
         assert_eq!(cage.json(&["history"])[0]["status"], "applied");
@@ -181,7 +181,7 @@ fn what_is_confirmed_stays() {
 fn a_setting_of_the_network_waits_to_be_confirmed() {
     in_cage(|cage| {
         let before = (values(), sysctl("net.ipv4.tcp_reordering"));
-        // One of the catalogue, and one that it does not know.
+        // One from the catalogue, and one that the catalogue does not contain.
         for change in ["net.ipv4.tcp_keepalive_time=99", "net.ipv4.tcp_reordering=4"] {
             let out = cage.expect(0, &["set", change, "--yes"]);
             assert!(
@@ -192,12 +192,12 @@ fn a_setting_of_the_network_waits_to_be_confirmed() {
             assert_eq!(made["status"], "unconfirmed");
             let left = left_to_confirm(&made);
             assert!((200.0..=300.0).contains(&left), "{left}");
-            // What may yet be taken back is not what the machine shall come up with.
+            // A change that may still be undone must not be made persistent.
             assert!(cage.expect(2, &["persist"]).contains(&format!("'whyslow tune confirm {}' first", made["id"])));
             cage.expect(0, &["undo"]);
         }
         assert_eq!((values(), sysctl("net.ipv4.tcp_reordering")), before);
-        // What is of no network stands at once.
+        // A change outside the network is in effect at once.
         let mut other = ends_with_test(Command::new("sleep").arg("60")).spawn().unwrap();
         let out = cage.expect(0, &["set", &format!("process.nice@{}=11", other.id())]);
         assert!(!out.contains("confirm") && last(cage)["status"] == "applied", "{out}");
@@ -206,14 +206,13 @@ fn a_setting_of_the_network_waits_to_be_confirmed() {
     });
 }
 
-/// The change that was made last.
+/// Returns the most recent change.
 fn last(cage: &Cage) -> serde_json::Value {
     let history = cage.json(&["history"]);
     history.as_array().unwrap().iter().max_by_key(|made| made["id"].as_u64()).unwrap().clone()
 }
 
-/// Seconds on CLOCK_BOOTTIME (proc_uptime(5)).
-/// Seconds in which a change can still be confirmed.
+/// Returns the seconds in which a change can still be confirmed.
 fn left_to_confirm(made: &serde_json::Value) -> f64 {
     let uptime = fs::read_to_string("/proc/uptime").unwrap();
     let since_boot: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
@@ -224,9 +223,9 @@ fn left_to_confirm(made: &serde_json::Value) -> f64 {
 fn what_belongs_to_another_namespace_is_not_forgotten() {
     in_cage(|cage| {
         set(cage, &[]);
-        // Somebody stays in the namespace that is left.
+        // A process stays in the namespace that this thread leaves.
         let mut inhabitant = ends_with_test(Command::new("sleep").arg("60")).spawn().unwrap();
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        // SAFETY: unshare has no preconditions; it only affects this thread.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
         let out = cage.expect(1, &["undo"]);
         inhabitant.kill().unwrap();
@@ -295,7 +294,7 @@ fn a_second_run_waits_for_the_first() {
 fn without_privilege_it_is_told_at_once() {
     in_cage(|cage| {
         let run = |mut command: Command| {
-            // SAFETY: between fork and exec only system calls are made.
+            // SAFETY: only system calls are made between fork and exec.
             unsafe {
                 command.pre_exec(|| {
                     if libc::setresuid(65534, 65534, 65534) == 0 {
@@ -312,13 +311,13 @@ fn without_privilege_it_is_told_at_once() {
             let stderr = String::from_utf8(out.stderr).unwrap();
             assert!(out.status.code() == Some(2) && stderr.contains(words), "{words}: {stderr}");
         };
-        // The journal's folder is root's, though its parent, as a tmpfs, is everybody's.
+        // Root owns the journal's folder, although its parent, a tmpfs, is world-writable.
         fs::create_dir(cage.path("tune")).unwrap();
-        // A build folder that only root can enter cannot be tested so.
+        // This cannot be tested if only root can enter the build folder.
         if run(cage.whyslow(&["get", "net.core.somaxconn"])).stdout == b"4096\n" {
             refused(cage.whyslow(&["set", "net.core.somaxconn=1"]), "run as root");
             refused(whyslow(cage, &["--auto"]), "run as root");
-            // A user with a journal of their own is refused before an hour is measured.
+            // Users with their own journal are refused before an hour of measuring.
             let own = cage.path("nobody");
             fs::create_dir(&own).unwrap();
             std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
@@ -347,7 +346,7 @@ fn a_record_of_another_version_is_kept_and_named() {
         assert!(now.starts_with(&format!("{text}{later}")) && now.len() > text.len() + later.len(), "{now}");
         set(cage, &[]);
         assert_eq!(last(cage)["id"], 6);
-        // What was tried is kept likewise.
+        // The record of trials is kept the same way.
         fs::write(cage.path("tune/trials.jsonl"), "{\"a\":1}\n{\"torn").unwrap();
         assert!(cage.expect(0, &["trials"]).contains("1 lines are no trials"));
     });
@@ -381,7 +380,7 @@ fn what_is_written_down_is_for_root_alone_and_holds_no_secrets() {
             assert!(!text.contains("hunter2"), "{name}: {text}");
             assert!(name.ends_with("lock") || text.contains("***"), "{name}: {text}");
         }
-        // New ones are made so.
+        // New files get the strict modes at once.
         cage.expect(0, &["undo", "--all"]);
         tool("rm", &["-r", cage.path("tune").to_str().unwrap()]);
         set(cage, &[]);

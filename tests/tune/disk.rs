@@ -1,11 +1,11 @@
-//! Disks to change the settings of.
+//! Disks whose settings tests change.
 
 use crate::cage::{Cage, tool};
 use std::fs;
 use std::path::Path;
 use whyslow_testing::LoopDevice;
 
-/// A loop device with a file system; both go with it.
+/// A loop device with a file system; both are removed when dropped.
 pub struct Loop {
     pub device: String,
     mounted: Option<String>,
@@ -13,14 +13,14 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// One that is backed by a file of the cage.
+    /// Creates a device backed by a file of the cage.
     pub fn new(cage: &Cage) -> Self {
         let image = cage.path("image");
         fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
         Self::on(&image, false)
     }
 
-    /// One that passes each request on to another, past the page cache.
+    /// Creates a device that passes each request on to another one, bypassing the page cache.
     pub fn over(other: &Self) -> Self {
         Self::on(Path::new(&other.device), true)
     }
@@ -30,12 +30,12 @@ impl Loop {
         Self { device: device.node(), mounted: None, _device: device }
     }
 
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn name(&self) -> &str {
         self.device.trim_start_matches("/dev/")
     }
 
-    /// Makes a file system and mounts it; where.
+    /// Makes a file system and mounts it; returns the mount point.
     pub fn mount(&mut self, cage: &Cage) -> String {
         tool("mkfs.ext4", &["-q", &self.device]);
         let point = cage.path("mounted").to_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Settings of disks and of the file systems on them, made and taken back.
+//! Tests of settings of disks and their file systems: made and undone.
 
 use crate::cage::{in_cage, tool};
 use crate::disk::Loop;
@@ -40,12 +40,12 @@ fn a_scheduler_brings_back_what_it_reset() {
         cage.expect(0, &["undo"]);
         assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
         assert_eq!(read("read_ahead_kb"), "128");
-        // Both in one go, given in the wrong order.
+        // Both in one transaction, in the wrong order.
         cage.expect(0, &["set", &change("disk.nr_requests@#=32"), &change("disk.scheduler@#=bfq")]);
         assert_eq!(read("nr_requests"), "32");
         cage.expect(0, &["undo"]);
         assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
-        // By another name that the kernel has for it, and one that it had.
+        // Under an alias that the kernel accepts, and a former name.
         for (asked, shown) in [("deadline", "none [mq-deadline] kyber bfq"), ("noop", "[none] mq-deadline kyber bfq")] {
             cage.expect(0, &["set", &change(&format!("disk.scheduler@#={asked}"))]);
             assert_eq!(read("scheduler"), shown);
@@ -54,7 +54,7 @@ fn a_scheduler_brings_back_what_it_reset() {
         assert!(out.contains("this kernel has no cfq; it has none, mq-deadline, kyber, bfq"), "{out}");
         cage.expect(0, &["undo", "--all"]);
         fs::write(file("nr_requests"), "96").unwrap();
-        // What somebody sets after the scheduler was changed is his.
+        // A value that somebody sets after the change of the scheduler must stay.
         cage.expect(0, &["set", &change("disk.scheduler@#=kyber")]);
         fs::write(file("nr_requests"), "48").unwrap();
         cage.expect(0, &["undo"]);
@@ -117,13 +117,13 @@ fn what_the_kernel_makes_another_value_of_is_put_back() {
         let file = format!("/sys/block/{}/queue/nr_requests", disk.name());
         let read = || fs::read_to_string(&file).unwrap().trim().to_owned();
         fs::write(&file, "96").unwrap();
-        // The kernel's least is 4 (BLKDEV_MIN_RQ), and it says nothing of it.
+        // The kernel silently applies its minimum of 4 (BLKDEV_MIN_RQ).
         let change = format!("disk.nr_requests@{}=2", disk.name());
         let out = cage.expect(1, &["set", &change]);
         assert!(out.contains("the kernel set 4 instead of 2; everything was rolled back"), "{out}");
         assert_eq!(read(), "96");
         assert!(cage.expect(0, &["undo", "--all"]).contains("nothing to undo"));
-        // Nor is it left where the program dies before it has noted what came of it.
+        // The value must not stay either if the program dies before it has recorded the result.
         let journal = cage.path("tune/journal.jsonl");
         let text = fs::read_to_string(&journal).unwrap();
         fs::write(&journal, format!("{}\n", text.lines().next().unwrap())).unwrap();
@@ -145,7 +145,7 @@ fn another_spelling_of_the_value_is_the_value() {
         let (first, second, shown) = if before == "Y" { (&off, &on, "N") } else { (&on, &off, "Y") };
         cage.expect(0, &["set", first, "--yes"]);
         assert_eq!(read(), shown);
-        // Once more there is nothing to do.
+        // A second run has nothing to do.
         cage.expect(0, &["set", first, "--yes"]);
         assert_eq!(cage.json(&["history"]).as_array().unwrap().len(), 1);
         cage.expect(0, &["verify"]);
@@ -170,7 +170,7 @@ fn a_disk_is_known_again_by_what_stays_with_it() {
         };
         let name = format!("disk.read_ahead_kb@{}", disk.name());
         cage.expect(0, &["set", &format!("{name}=1MiB")]);
-        // A loop device has nothing that tells it from others at the next boot.
+        // A loop device has nothing that identifies it at the next boot.
         let out = cage.expect(1, &["persist"]);
         let out: Vec<&str> = out.split_whitespace().collect();
         assert!(out.join(" ").contains("no serial number"), "{out:?}");
@@ -182,7 +182,7 @@ fn a_disk_is_known_again_by_what_stays_with_it() {
         let text = fs::read_to_string(rules).unwrap();
         let rule = "ENV{DEVTYPE}==\"disk\", ENV{ID_SERIAL}==\"first\", ATTR{queue/read_ahead_kb}=\"1024\"";
         assert!(text.contains(rule) && !text.contains("KERNEL==") && !text.contains(disk.name()), "{text}");
-        // The name is another disk's now: the line that was written is taken back all the same.
+        // The name now belongs to another disk: the line in the file is still removed.
         known_as("second");
         cage.expect(0, &["verify"]);
         cage.expect(0, &["undo"]);

@@ -1,4 +1,4 @@
-//! What another user could have written is not acted on: the journal, profiles, rules.
+//! Tests that whyslow does not act on data that another user could have written: the journal, profiles, rules.
 
 use crate::cage::{Cage, in_cage, sysctl};
 use crate::profiles::mounted;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const NOBODY: u32 = 65534;
 
-/// A journal by which `recover` would set net.core.somaxconn to 7.
+/// Returns a journal that would make `recover` set net.core.somaxconn to 7.
 fn journal() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let change = serde_json::json!({
@@ -33,7 +33,7 @@ fn write_journal(folder: &Path) {
     fs::set_permissions(folder.join("journal.jsonl"), Permissions::from_mode(0o600)).unwrap();
 }
 
-/// Asserts that nothing is done as the journal says, and that the error has these words.
+/// Asserts that nothing in the journal is acted on, and that the error contains these words.
 fn assert_refused(cage: &Cage, words: &[&str]) {
     let before = sysctl("net.core.somaxconn");
     for args in [&["recover"][..], &["undo", "--all"], &["set", "net.ipv4.tcp_keepalive_time=99"], &["history"]] {
@@ -94,7 +94,7 @@ fn a_profile_and_a_rule_of_another_user_are_not_taken() {
         chown(profile.join("tuned.conf"), Some(NOBODY), None).unwrap();
         let out = cage.expect(2, &["diff", "wsl-theirs"]);
         assert!(out.contains("belongs to another user (uid 65534)"), "{out}");
-        // As with sudo that keeps HOME.
+        // Like sudo that keeps HOME.
         let rules = cage.path("home/.config/whyslow/rules.d");
         fs::create_dir_all(&rules).unwrap();
         fs::write(rules.join("a.toml"), "not a rule").unwrap();

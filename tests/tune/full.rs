@@ -1,11 +1,11 @@
-//! No room for the journal: nothing is changed, or all of it, and what is changed can be taken back.
+//! Tests of a journal without space: nothing is changed or everything, and the changes can be undone.
 
 use crate::cage::{changes, in_cage, tool, values, wanted};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-/// Longer than the journal of one transaction gets.
+/// More than the length of a journal with one transaction.
 const ENOUGH: u64 = 2000;
 
 #[test]
@@ -15,8 +15,8 @@ fn at_any_length_of_the_journal_it_is_all_or_nothing() {
         let (mut refused, mut made) = (0, 0);
         for room in (0..ENOUGH).step_by(67) {
             let mut command = cage.whyslow(&["set", "--no-confirm"]);
-            // SAFETY: between fork and exec only system calls are made. What the limit forbids fails with EFBIG, once the
-            // signal for it is ignored.
+            // SAFETY: only system calls are made between fork and exec. Writes beyond the limit fail with EFBIG once
+            // SIGXFSZ is ignored.
             unsafe {
                 command.args(changes()).pre_exec(move || {
                     libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
@@ -37,7 +37,7 @@ fn at_any_length_of_the_journal_it_is_all_or_nothing() {
                 refused += 1;
                 assert_eq!(values(), before, "{room}: {}", String::from_utf8_lossy(&out.stderr));
             }
-            // What a run without a limit makes of the journal that is left.
+            // A run without a limit must handle the remaining journal.
             cage.expect(0, &["recover"]);
             assert_eq!(values(), before, "{room}");
             fs::remove_file(cage.path("tune/journal.jsonl")).ok();
@@ -69,12 +69,12 @@ fn a_full_file_system_keeps_nobody_from_undoing() {
     });
 }
 
-/// Takes all the room there is.
+/// Fills all free space.
 fn fill(folder: &Path) {
     use std::io::Write;
     let mut file = fs::File::create(folder.join("filler")).unwrap();
     while file.write(&[0; 512]).is_ok_and(|written| written > 0) {}
-    // The last page of the journal may have room for some lines more: that too is taken.
+    // The last page of the journal may have room for some more lines: fill that too.
     if let Ok(mut journal) = fs::OpenOptions::new().append(true).open(folder.join("journal.jsonl")) {
         while journal.write(b" ").is_ok_and(|written| written > 0) {}
     }

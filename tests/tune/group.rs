@@ -1,4 +1,4 @@
-//! Control groups to set limits on.
+//! Control groups on which tests set limits.
 
 use crate::cage::{Cage, soon, tool};
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Where the kernel expects the hierarchies; the cage's own /sys has nothing there.
+/// Mount point of the kernel's hierarchies; it is empty in the cage's own /sys.
 const TREES: &str = "/sys/fs/cgroup";
 
-/// A control group of version 1; it goes with this.
+/// A control group of version 1; removed when dropped.
 pub struct Group {
     folder: PathBuf,
 }
 
-/// Whether a hierarchy of version 1 has this controller (/proc/cgroups; the number of version 2 is 0).
+/// Returns true if a hierarchy of version 1 has this controller (/proc/cgroups; version 2 has the number 0).
 fn is_in_version_1(controller: &str) -> bool {
     let is_it = |line: &str| {
         let mut fields = line.split_whitespace();
@@ -24,7 +24,8 @@ fn is_in_version_1(controller: &str) -> bool {
 }
 
 impl Group {
-    /// One of a controller; `None` where the kernel has no version 1 of it, or another version holds it.
+    /// Creates a group of a controller; returns `None` if the kernel does not support version 1 of it, or version 2
+    /// uses it.
     pub fn new(cage: &Cage, controller: &str) -> Option<Self> {
         let is_first = !cage.path("trees").exists();
         if is_first {
@@ -33,7 +34,7 @@ impl Group {
         }
         let tree = Path::new(TREES).join(controller);
         fs::create_dir_all(&tree).unwrap();
-        // A second mount of it at this place would be refused.
+        // The kernel would refuse a second mount at this place.
         let is_mounted = || {
             if tree.join("cgroup.procs").exists() {
                 return true;
@@ -43,14 +44,14 @@ impl Group {
             mount.output().unwrap().status.success()
         };
         if is_in_version_1(controller) {
-            // The kernel refuses for a moment while another mount of the hierarchy goes with its namespace.
+            // The kernel briefly refuses while another mount of the hierarchy disappears with its namespace.
             soon(&format!("the hierarchy of {controller} is mounted"), is_mounted);
         } else if !is_mounted() {
             crate::skip::skip(&format!("no cgroup controller {controller} of version 1"));
             return None;
         }
         if is_first {
-            // The hierarchy may be mounted nowhere but in cages, where alone a killed test's groups are seen.
+            // The hierarchy may only be mounted in cages, so only a cage sees the groups of a killed test.
             whyslow_testing::sweep();
         }
         let folder = tree.join(whyslow_testing::name("tune"));
@@ -58,22 +59,22 @@ impl Group {
         Some(Self { folder })
     }
 
-    /// As whyslow names it.
+    /// Returns the name that whyslow uses.
     pub fn name(&self) -> String {
         format!("/{}", self.folder.file_name().unwrap().to_str().unwrap())
     }
 
-    /// Writes one of its files.
+    /// Writes a file of the group.
     pub fn write(&self, file: &str, text: &str) {
         fs::write(self.folder.join(file), text).unwrap();
     }
 
-    /// Reads one of its files.
+    /// Reads a file of the group.
     pub fn read(&self, file: &str) -> String {
         fs::read_to_string(self.folder.join(file)).unwrap().trim().to_owned()
     }
 
-    /// The words of a shell that first joins it.
+    /// Returns a shell script that first joins the group.
     pub fn joined(&self, script: &str) -> String {
         format!("echo $$ > {}/cgroup.procs && {script}", self.folder.display())
     }
@@ -81,7 +82,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A process that has just ended may still be in it.
+        // A process that has just ended may still be in the group.
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;

@@ -1,4 +1,4 @@
-//! Settings of network interfaces, made and taken back.
+//! Tests of settings of network interfaces: made and undone.
 
 use crate::cage::{in_cage, tool};
 use std::fs;
@@ -16,7 +16,7 @@ fn an_interface_is_guarded_and_comes_back() {
         assert_eq!(cage.expect(0, &["get", "nic.offload.gso@wsl-a"]), "0\n");
         cage.expect(0, &["undo"]);
         assert_eq!((mtu().as_str(), cage.expect(0, &["get", "nic.offload.gso@wsl-a"]).as_str()), ("1500", "1\n"));
-        // Another interface of the same name is not the one that was changed.
+        // A new interface with the same name is not the changed one.
         cage.expect(0, &["set", "interface.tx_queue_len@wsl-a=77", "--no-confirm"]);
         tool("ip", &["link", "del", "wsl-a"]);
         tool("ip", &["link", "add", "wsl-a", "txqueuelen", "77", "type", "veth", "peer", "name", "wsl-b"]);
@@ -36,7 +36,7 @@ fn what_a_card_can_do_is_set_one_by_one() {
         assert!(before.lines().all(|line| line.ends_with("=1")), "{before}");
         cage.expect(0, &["set", "nic.offload.rx_vlan@wsl-f=off", "nic.offload.scatter_gather@wsl-f=off", "--yes"]);
         let now: Vec<bool> = cage.expect(0, &get).lines().map(|line| line.ends_with("=1")).collect();
-        // The other flag of the word stays; what needs pieces goes with them.
+        // The other flag in the same word stays; features that need scatter-gather are switched off with it.
         assert_eq!(now, [false, true, false, false, false]);
         cage.expect(0, &["undo"]);
         assert_eq!(cage.expect(0, &get), before);
@@ -72,7 +72,7 @@ fn a_queueing_discipline_is_ours_or_left_alone() {
 #[test]
 fn a_sysfs_of_another_namespace_is_not_written_to() {
     in_cage(|cage| {
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        // SAFETY: unshare has no preconditions; it only affects this thread.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
         let out = cage.expect(2, &["set", "interface.mtu@lo=1500", "--yes"]);
         assert!(out.contains("another network namespace"), "{out}");

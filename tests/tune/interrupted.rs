@@ -1,4 +1,4 @@
-//! Ctrl-C during a trial: everything is rolled back, and what was measured so far is reported.
+//! Tests of Ctrl-C during a trial: everything is rolled back, and the measurements so far are reported.
 
 use crate::cage::{in_cage, soon, sysctl, values};
 use crate::group::Group;
@@ -8,14 +8,14 @@ use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use whyslow_testing::ignores_hangup;
 
-/// The exit status after Ctrl-C, as a shell has it.
+/// Exit status after Ctrl-C, as a shell reports it.
 const INTERRUPTED: Option<i32> = Some(130);
 
 fn started(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Ctrl-C, and what it came to.
+/// Sends SIGINT, as Ctrl-C does, and returns the result.
 fn interrupted(child: Child) -> Output {
     signalled(child, libc::SIGINT)
 }
@@ -26,7 +26,7 @@ fn signalled(child: Child, signal: libc::c_int) -> Output {
 }
 
 fn send(child: &Child, signal: libc::c_int) {
-    // SAFETY: kill has no preconditions; the child is ours and not yet waited for.
+    // SAFETY: kill has no preconditions; the process is our child and has not been waited for.
     assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
 }
 
@@ -39,7 +39,7 @@ fn a_trial_is_put_back_and_told_as_far_as_it_came() {
         let how = ["--json", "--metric", "+number", "--settle", "0", "--noise-pairs", "0", "--pairs", "20"];
         let args = [&["net.core.somaxconn=8192", "--keep"][..], &how, &["--", "sh", "-c", &script]].concat();
         let child = started(&mut whyslow(cage, &args));
-        // One to warm up, and two pairs.
+        // One warm-up run and two pairs.
         soon("it never ran", || fs::read(&runs).is_ok_and(|lines| lines.len() > 5));
         let out = interrupted(child);
         let trial = verdict(&out);
@@ -77,7 +77,7 @@ fn a_walk_is_put_back_and_told_as_far_as_it_came() {
         let how = ["--json", "--yes", "--budget", "5m", "--noise-pairs", "0", "--settle", "0"];
         let args = [&["--auto", "--finding", &finding][..], &how, &["--", "sh", "-c", &load]].concat();
         let child = started(&mut whyslow(cage, &args));
-        // Made, taken back and made again: there is a pair.
+        // Made, undone and made again: one pair is complete.
         for is in ["-1", "5000", "-1"] {
             soon("it was not tried", || quota(is));
         }
@@ -138,7 +138,7 @@ fn under_nohup_a_hangup_does_not_end_a_trial() {
     });
 }
 
-/// Gone, or a zombie.
+/// Returns true if the process is gone or a zombie.
 fn has_ended(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
@@ -148,7 +148,7 @@ fn the_measured_command_ends_with_the_program_with_all_it_started() {
     in_cage(|cage| {
         let before = values();
         let (draft, begun) = (cage.path("draft"), cage.path("begun"));
-        // In a run with the change, a child in the background and one in the foreground.
+        // A run with the change has a child in the background and one in the foreground.
         let script = format!(
             "[ $(cat /proc/sys/net/core/somaxconn) = 8192 ] || exit 0; sleep 600 & sh -c \"echo $$ $! \\$\\$ > {}; mv {0} {}; sleep 600\"; true",
             draft.display(),

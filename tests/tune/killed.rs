@@ -1,8 +1,8 @@
-//! The program is killed at one system call after the other: afterwards settings are as they were, or as the journal says they
-//! shall be.
+//! Kills the program at one system call after the other: afterwards, the settings must be as before, or as the journal
+//! states.
 //!
-//! Setting and undoing are killed at all of them, some seven hundred each, the rest at those that change something; with
-//! `WHYSLOW_EVERY_SYSCALL=1` it is all of them everywhere, which takes hours.
+//! The tests of setting and undoing kill at all calls, some seven hundred each, the others only at calls that change
+//! something; `WHYSLOW_EVERY_SYSCALL=1` makes all of them use every call, which takes hours.
 
 use crate::cage::{Cage, changes, in_cage, soon, values, wanted};
 use crate::tracer::{End, Point, run_until};
@@ -14,12 +14,12 @@ fn every() -> bool {
     std::env::var_os("WHYSLOW_EVERY_SYSCALL").is_some()
 }
 
-/// Kills a run at one point after the other, until it comes to its end; how many points there were.
+/// Kills a run at one point after the other, until it ends by itself; returns the number of points.
 fn at_each_point(cage: &Cage, args: &[&str], prepare: impl FnMut(), check: impl FnMut(usize)) -> usize {
     signalled_at_each_point(cage, libc::SIGKILL, args, prepare, check)
 }
 
-/// The same at every system call.
+/// Kills a run at every system call; returns the number of points.
 fn at_each_call(cage: &Cage, args: &[&str], mut prepare: impl FnMut(), mut check: impl FnMut(usize)) -> usize {
     let all = Points { signal: libc::SIGKILL, every: true, step: 1 };
     at_each_point_of(cage, &all, &|| cage.whyslow(args), &mut prepare, &mut check)
@@ -36,16 +36,16 @@ fn signalled_at_each_point(
     at_each_point_of(cage, &points, &|| cage.whyslow(args), &mut prepare, &mut check)
 }
 
-/// Where a run gets a signal.
+/// Points at which a run gets a signal.
 struct Points {
     signal: libc::c_int,
-    /// At every system call; else at those that change something.
+    /// Uses every system call; otherwise only those that change something.
     every: bool,
-    /// And of these at one in so many.
+    /// Uses only every nth of these.
     step: usize,
 }
 
-/// The same of any run of the program.
+/// Signals any run of the program at these points; returns the number of points.
 fn at_each_point_of(
     cage: &Cage,
     &Points { signal, every, step }: &Points,
@@ -113,7 +113,7 @@ fn killed_while_undoing() {
             &["undo"],
             || drop(cage.expect(0, &words(&set))),
             |point| {
-                // What was not taken back yet still can be, and is then as it was.
+                // What has not been undone yet can still be undone, and then is as before.
                 cage.expect(0, &["undo", "--all"]);
                 assert_eq!(values(), before, "at point {point}");
             },
@@ -181,7 +181,7 @@ fn terminated_while_setting() {
             &words(&set),
             || (),
             |point| {
-                // It rolls back what it began by itself, without recover.
+                // The run rolls back its own changes, without recover.
                 let now = values();
                 assert!(now == before || now == wanted(), "at point {point}: {now:?}");
                 cage.expect(0, &["undo", "--all"]);
@@ -196,7 +196,8 @@ fn terminated_while_setting() {
 fn killed_while_trying() {
     in_cage(|cage| {
         let before = values();
-        // Six pairs are some hundred points, many of them alike: by default each seventh, which falls on all kinds in turn.
+        // Six pairs have some hundred points, many of them alike: by default, the test uses every seventh, which covers
+        // all kinds in turn.
         let points = Points { signal: libc::SIGKILL, every: every(), step: if every() { 1 } else { 7 } };
         let changes = changes();
         let run = || {

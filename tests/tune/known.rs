@@ -1,4 +1,4 @@
-//! `whyslow try` on changes whose effect on the real kernel is known, live and by a command.
+//! Tests of `whyslow try` on changes with a known effect on the real kernel, live and with a command.
 
 use crate::cage::{Cage, in_cage, soon, sysctl, tool, values};
 use crate::disk::Loop;
@@ -9,15 +9,15 @@ use crate::wire;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Few and short measurements: a test has no time.
+/// Options for a few short measurements, because a test must not take long.
 const SHORT: [&str; 5] = ["--json", "--pairs", "6", "--noise-pairs", "0"];
 
-/// The trial that these changes and options come to.
+/// Returns the trial with these changes and options.
 pub fn tried(cage: &Cage, args: &[&str]) -> serde_json::Value {
     verdict(&whyslow(cage, &[&SHORT, args].concat()).output().unwrap())
 }
 
-/// Turns a loop until the shell has counted so far.
+/// Returns a shell loop that counts to this number.
 pub fn count_to(number: u32) -> String {
     format!("i=0; while [ $i -lt {number} ]; do i=$((i+1)); done")
 }
@@ -26,14 +26,14 @@ pub fn count_to(number: u32) -> String {
 fn a_quota_taken_away_lets_a_command_run() {
     in_cage(|cage| {
         let Some(group) = Group::new(cage, "cpu") else { return };
-        // So small that it costs far more time than other work on this machine does.
+        // So small that its cost far exceeds that of other work on this machine.
         group.write("cpu.cfs_quota_us", "2000");
         let (script, change) =
             (group.joined(&count_to(20_000)), format!("cgroup.cpu.cfs_quota_us@{}=-1", group.name()));
         let trial = tried(cage, &["--yes", &change, "--", "sh", "-c", &script]);
         assert_eq!(trial["verdict"], "helped", "{trial}");
         assert!(trial["effect"]["better"].as_f64().unwrap() > 0.5, "{trial}");
-        // A far tighter one is harmful, and put back though it was to be kept.
+        // A far smaller one is harmful and is undone despite --keep.
         group.write("cpu.cfs_quota_us", "50000");
         let change = format!("cgroup.cpu.cfs_quota_us@{}=1000", group.name());
         let trial = tried(cage, &["--yes", "--keep", &change, "--", "sh", "-c", &script]);
@@ -49,7 +49,7 @@ fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
         tool("blockdev", &["--setra", "128", &disk.device]);
         let at = |text: &str| text.replace('#', disk.name());
         let change = at("disk.read_ahead_kb@#=1MiB");
-        // The signal is the setting itself: an effect that no load hides.
+        // The signal is the setting itself: no load can hide this effect.
         let tried = |more: &[String]| {
             let more: Vec<&str> = more.iter().map(String::as_str).collect();
             let how = [&change, "--settle", "0", "--for", "5s", "--keep", "--metric", &at("+disk.read_ahead@#")];
@@ -69,7 +69,8 @@ fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
         assert_eq!(tool("blockdev", &["--getra", &disk.device]), "2048");
         cage.expect(0, &["undo"]);
         assert_eq!(tool("blockdev", &["--getra", &disk.device]), "128");
-        // Who has a file open reads it as before: said where that may hide the effect, and not where a command opens it anew.
+        // Open files keep the previous value. The output mentions this if it may hide the effect, and not if a command
+        // reopens the file.
         let rehearsed = |args: &[&str]| {
             let rehearsal = whyslow(cage, &[&[&change[..], "--dry-run"], args].concat()).output().unwrap();
             String::from_utf8(rehearsal.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
@@ -85,12 +86,12 @@ fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
 #[test]
 fn buffers_help_over_a_long_wire() {
     in_cage(|cage| {
-        // 20 ms each way; a megabyte is some thirty round trips of a window of 32 KiB.
+        // 20 ms each way; a megabyte takes some thirty round trips with a window of 32 KiB.
         wire::lay(Duration::from_millis(20), 1 << 20);
         std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 65536 65536").unwrap();
         let (address, port) = wire::SERVER;
         let script = format!("cat < /dev/tcp/{address}/{port} > /dev/null");
-        // With two pairs more than tell at all, one that a busy machine spoils does not count.
+        // With two pairs more than the minimum, one pair may be spoiled on a busy machine.
         let how = ["--json", "--pairs", "8", "--noise-pairs", "0", "--settle", "0", "--", "bash", "-c", &script];
         let change = "net.ipv4.tcp_rmem=4096 131072 6291456";
         let trial = verdict(&whyslow(cage, &[&[change][..], &how].concat()).output().unwrap());
@@ -178,13 +179,13 @@ fn what_would_be_tried_is_only_told() {
         let told = verdict(&whyslow(cage, &[&live[..], &["--json", "--dry-run"]].concat()).output().unwrap());
         assert_eq!((&told["lines"][0]["target"], &told["pairs"]), (&live[0][..live[0].len() - 2].into(), &10.into()));
         assert!((told["seconds"].as_f64().unwrap() - 60.0).abs() < 0.1, "{told}");
-        // A command says itself how long it takes; how often it runs is known.
+        // The duration of a command is unknown, but the number of its runs is known.
         let command = ["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "1s", "--dry-run", "--pairs", "6", "--", "true"];
         let told = verdict(&whyslow(cage, &[&["--json"], &command[..]].concat()).output().unwrap());
         assert_eq!((&told["runs"], &told["seconds"]), (&21.into(), &serde_json::Value::Null), "{told}");
         let out = whyslow(cage, &command).output().unwrap();
         assert!(String::from_utf8_lossy(&out.stdout).contains("21 runs of the command and"), "{out:?}");
-        // What is risky is only told by itself.
+        // A plan only shows risky changes.
         let risky = ["net.netfilter.nf_conntrack_tcp_timeout_established=3600", "--", "true"];
         let out = whyslow(cage, &risky).output().unwrap();
         let (stdout, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());

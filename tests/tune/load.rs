@@ -1,14 +1,14 @@
-//! Loads in the background.
+//! Background loads.
 
 use crate::cage::tool;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
-/// A load that goes on until this is dropped.
+/// A load that runs until it is dropped.
 pub struct Load(Child);
 
 impl Load {
-    /// What a shell runs.
+    /// Runs a script in a shell.
     pub fn shell(script: &str) -> Self {
         let mut shell = whyslow_testing::tree("sh");
         shell.args(["-c", script]).process_group(0).stdin(Stdio::null()).stderr(Stdio::null());
@@ -18,7 +18,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // With what the shell has started.
+        // Includes everything that the shell has started.
         tool("kill", &["-KILL", "--", &format!("-{}", self.0.id())]);
         self.0.wait().unwrap();
     }

@@ -1,5 +1,5 @@
-//! `whyslow tune` on the running kernel. Every test is in network and mount namespaces of its own, with a journal of its own,
-//! so that nothing of this machine is changed; it needs root, and says so where it is not.
+//! Tests of `whyslow tune` on the running kernel. Every test runs in its own network and mount namespaces, with its own
+//! journal, so that it changes nothing on this machine. The tests need root and report if they lack it.
 
 mod cage;
 mod changes;

@@ -1,4 +1,4 @@
-//! `whyslow try` around pgbench on a PostgreSQL of the test's own.
+//! Tests of `whyslow try` with pgbench on a separate PostgreSQL server.
 
 use crate::cage::{Cage, in_cage, soon, tool};
 use crate::group::Group;
@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use whyslow_testing::ends_with_test;
 
-/// Debian's folder of PostgreSQL's versions.
+/// Debian's folder for the versions of PostgreSQL.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// Who has nothing: the server refuses to run as root.
+/// A user without any rights: the server refuses to run as root.
 const NOBODY: u32 = 65534;
-/// Only the name of the socket: the server listens on no address.
+/// Only names the socket: the server listens on no address.
 const PORT: &str = "57432";
 
-/// A server that ends, with its data, when this is dropped.
+/// A server that is ended, and its data removed, when dropped.
 struct Server {
     programs: PathBuf,
     folder: PathBuf,
@@ -25,13 +25,13 @@ struct Server {
 }
 
 impl Server {
-    /// `None` where PostgreSQL is not installed.
+    /// Returns `None` if PostgreSQL is not installed.
     fn start(cage: &Cage, group: &Group) -> Option<Self> {
         let version = fs::read_dir(VERSIONS).ok()?.filter_map(Result::ok).next()?;
         let programs = version.path().join("bin");
         let folder = cage.path("postgres");
         fs::create_dir(&folder).unwrap();
-        // The user that runs the server must be able to reach it.
+        // The user that runs the server must be able to reach the folder.
         fs::set_permissions(cage.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
         let run = |program: &str, args: &[&str]| {
@@ -69,7 +69,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SIGINT is the fast shutdown: sessions are ended, and no data is of use any more.
+        // SIGINT requests a fast shutdown: it ends sessions, and nobody needs the data any more.
         tool("kill", &["-INT", &self.process.id().to_string()]);
         self.process.wait().unwrap();
     }
@@ -85,7 +85,7 @@ fn pgbench_shows_what_a_quota_costs_a_database() {
         };
         group.write("cpu.cfs_quota_us", "5000");
         let change = format!("cgroup.cpu.cfs_quota_us@{}=-1", group.name());
-        // The last number that pgbench writes is that of transactions a second.
+        // The last number that pgbench prints is the number of transactions per second.
         let bench = server.words("pgbench", &["-n", "-S", "-t", "300", "postgres"]);
         let how =
             ["--json", "--yes", "--pairs", "6", "--noise-pairs", "0", "--metric", "+number", "--keep", &change, "--"];

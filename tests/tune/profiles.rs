@@ -1,20 +1,20 @@
-//! Profiles: read, applied and taken back.
+//! Tests of profiles: read, applied and undone.
 
 use crate::cage::{Cage, in_cage, sysctl, tool};
 use std::fs;
 
-/// A profile of one's own, in a folder that the cage alone sees.
+/// Writes a profile to a folder that only the cage sees.
 fn profile(cage: &Cage, name: &str, text: &str) {
     let folder = cage.path("profiles");
     fs::create_dir_all(folder.join(name)).unwrap();
     fs::write(folder.join(name).join("tuned.conf"), text).unwrap();
 }
 
-/// Shows the cage's profiles where the machine's own would be.
+/// Mounts the cage's profiles at the place of the machine's own.
 pub fn mounted(cage: &Cage) {
     let place = "/etc/whyslow";
     if !fs::exists(place).unwrap() {
-        // A folder of the machine is not made for a test: a file system over /etc/opt is as good as none.
+        // The test must not create a folder on the machine: it uses an overlay over /etc/opt.
         tool(
             "mount",
             &[
@@ -69,7 +69,7 @@ fn a_profile_of_tuned_is_honoured() {
             (sysctl("net.ipv4.tcp_keepalive_probes").as_str(), sysctl("net.ipv4.tcp_fin_timeout").as_str()),
             ("7", "33")
         );
-        // 4096 is more than 100 already.
+        // 4096 already exceeds 100.
         assert_eq!(sysctl("net.core.somaxconn"), "4096");
         cage.expect(0, &["verify", "wsl-child"]);
         fs::write("/proc/sys/net/ipv4/tcp_fin_timeout", "34").unwrap();
@@ -99,7 +99,7 @@ fn every_profile_of_ours_is_understood() {
         assert!(built_in.len() >= 10, "{built_in:?}");
         for name in built_in {
             let comes = cage.json(&["diff", name]);
-            // The cage has no network card; all else that is asked for is a setting.
+            // The cage has no network card; everything else in the profiles is a setting.
             for note in comes["notes"].as_array().unwrap() {
                 assert_eq!(note["why"], "there is no such device", "{name}: {note}");
             }
@@ -121,7 +121,7 @@ fn what_is_to_be_raised_is_never_lowered() {
             "[main]\nsummary=x\n[sysctl]\nnet.ipv4.tcp_rmem=>4096 131072 131072000\nnet.ipv4.tcp_wmem=>4096 16384 131072000\n",
         );
         mounted(cage);
-        // Each is above, or below, what any profile asks for.
+        // Each value is above, or below, what any profile requests.
         for (name, value) in [
             ("net.ipv4.tcp_rmem", "8192 1048576 536870912"),
             ("net.ipv4.tcp_wmem", "8192 1048576 536870912"),
@@ -147,7 +147,7 @@ fn what_is_to_be_raised_is_never_lowered() {
             });
             assert_eq!(lost, None, "{profile}");
         }
-        // Of several numbers each by itself.
+        // Each of several numbers is handled separately.
         fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 1048576 65536000").unwrap();
         fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 8192 536870912").unwrap();
         cage.expect(0, &["apply", "wsl-buffers", "--no-confirm", "--yes"]);
@@ -243,7 +243,7 @@ fn a_hostile_profile_keeps_nobody_waiting_and_shows_no_file() {
     });
 }
 
-/// Without the breaks of lines.
+/// Returns the text without line breaks.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

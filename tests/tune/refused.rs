@@ -1,10 +1,11 @@
-//! What the kernel would refuse is refused before anything is changed, and what could lock somebody out has to be confirmed.
+//! Tests that values which the kernel would refuse are refused before any change, and that changes which could lock
+//! somebody out need confirmation.
 
 use crate::cage::{in_cage, sysctl};
 use serde_json::Value;
 use std::fs;
 
-/// The first line of the plan of a change that is only shown.
+/// Returns the first line of the plan of a change in a dry run.
 fn planned(cage: &crate::cage::Cage, change: &str) -> Value {
     cage.json(&["set", "--dry-run", change])["lines"][0].clone()
 }
@@ -27,7 +28,7 @@ fn a_dry_run_refuses_what_the_kernel_refuses() {
     });
 }
 
-/// Every limit of the catalogue for whole numbers, against the kernel's own: settings that each network namespace has for itself.
+/// Checks every limit of the catalogue for whole numbers against the kernel's, for settings of each network namespace.
 #[test]
 fn the_catalogue_has_the_kernels_ranges() {
     in_cage(|cage| {
@@ -45,8 +46,8 @@ fn the_catalogue_has_the_kernels_ranges() {
             let words = now.split(' ').count();
             let file = format!("/proc/sys/{}", name.replace('.', "/"));
             let is_taken = |number: i64| fs::write(&file, vec![number.to_string(); words].join(" ")).is_ok();
-            // What the catalogue refuses, the kernel refuses or takes for something else; what it takes, the kernel takes.
-            // Newer kernels take more modes than this one may.
+            // The kernel must accept both limits of the catalogue, but newer kernels accept more modes than this one
+            // may.
             let bounds = [Some(low), high.filter(|_| name != "net.ipv4.tcp_ecn")];
             for number in
                 bounds.into_iter().flatten().filter(|_| !name.ends_with("_mem") && !name.contains("port_range"))

@@ -1,5 +1,6 @@
-//! `whyslow try` on a scheduler, whose effect is certain: bfq serves a process of the idle class only if no other request is queued, or
-//! 200 ms after it last did (BFQ_CL_IDLE_TIMEOUT of block/bfq-iosched.h); none passes on what comes, and knows no classes.
+//! Tests of `whyslow try` on a scheduler with a certain effect: bfq serves a process of the idle class only if no other
+//! request is queued, or 200 ms after it last did (BFQ_CL_IDLE_TIMEOUT of block/bfq-iosched.h); none passes on requests
+//! in order of arrival, and has no classes.
 
 use crate::cage::in_cage;
 use crate::disk::Loop;
@@ -13,8 +14,8 @@ use std::fs;
 fn an_idle_reader_is_let_through_where_nobody_schedules() {
     in_cage(|cage| {
         let Some(group) = Group::new(cage, "blkio") else { return };
-        // What the group reads takes a millisecond each below the scheduler, and there are three readers, so a request is always queued.
-        // None of them, nor the reader that is tried, waits for a processor that other tests keep busy.
+        // Each read of the group takes a millisecond below the scheduler, and there are three readers, so a request is
+        // always queued. Neither they nor the measured reader wait for a processor that other tests keep busy.
         let below = Loop::new(cage);
         let number = fs::read_to_string(format!("/sys/block/{}/dev", below.name())).unwrap();
         group.write("blkio.throttle.read_iops_device", &format!("{} 1000", number.trim()));
@@ -40,7 +41,7 @@ fn an_idle_reader_is_let_through_where_nobody_schedules() {
             return;
         }
         assert_eq!(trial["verdict"], "helped", "{trial}");
-        // Kept, as was asked for: and the way back is harmful, and put back.
+        // The change was kept as requested; the reverse change is harmful and is undone.
         let trial = tried(&with("bfq"));
         assert!(active().starts_with("[none]"));
         if is_undecided(&trial) {

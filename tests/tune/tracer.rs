@@ -1,19 +1,19 @@
-//! Runs a program up to one of its system calls, and sends it a signal there (ptrace(2)).
+//! Runs a program up to one of its system calls and sends it a signal there (ptrace(2)).
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// What became of a run.
+/// Result of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// The signal was sent, and it ended in whatever way.
+    /// The signal was sent, and the program ended in some way.
     Signalled,
-    /// It ended by itself before, with this status.
+    /// The program exited earlier, with this status.
     Exited(i32),
 }
 
-/// System calls that change something outside of the program. To be killed anywhere else is to be killed on the way into the
-/// next of these.
+/// System calls that change something outside the program. A kill anywhere else is equivalent to a kill at the entry of
+/// the next of these.
 const CHANGING: [libc::c_long; 12] = [
     libc::SYS_write,
     libc::SYS_ftruncate,
@@ -29,22 +29,22 @@ const CHANGING: [libc::c_long; 12] = [
     libc::SYS_exit_group,
 ];
 
-/// Where a signal is sent.
+/// Point at which a signal is sent.
 #[derive(Clone, Copy)]
 pub struct Point {
-    /// How many stops are passed before.
+    /// Number of stops before it.
     pub stop: usize,
-    /// Whether each system call is two stops, rather than one where it changes something.
+    /// Whether each system call has two stops, instead of one at each call that changes something.
     pub every: bool,
     /// The signal.
     pub signal: libc::c_int,
 }
 
-/// Runs `command` and sends it a signal on its way into the `stop`th system call that changes something, counted from 0;
-/// with `every` on its way into or out of any system call.
+/// Runs `command` and sends it a signal at the entry of the `stop`th system call that changes something, counted from
+/// 0; with `every`, at the entry or exit of any system call.
 #[expect(clippy::zombie_processes, reason = "the tracer waits for its child by waitpid")]
 pub fn run_until(mut command: Command, point: Point) -> End {
-    // SAFETY: between fork and exec only a system call is made.
+    // SAFETY: only a system call is made between fork and exec.
     unsafe {
         command.pre_exec(|| {
             if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
@@ -54,11 +54,11 @@ pub fn run_until(mut command: Command, point: Point) -> End {
     let pid = child.id() as libc::pid_t;
     let mut stops = 0;
     wait(pid);
-    // SAFETY: the child is stopped by us; the options are flags.
+    // SAFETY: we have stopped the child; the options are flags.
     unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL) };
     let mut signal = 0;
     loop {
-        // SAFETY: the child is stopped by us.
+        // SAFETY: we have stopped the child.
         unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, signal) };
         let status = wait(pid);
         signal = 0;
@@ -71,7 +71,7 @@ pub fn run_until(mut command: Command, point: Point) -> End {
         }
         if point.every || entered(pid).is_some_and(|call| CHANGING.contains(&call)) {
             if stops == point.stop {
-                // SAFETY: kill has no preconditions; the child is ours and not yet waited for.
+                // SAFETY: kill has no preconditions; the process is our child and has not been waited for.
                 unsafe { libc::kill(pid, point.signal) };
             }
             stops += 1;
@@ -79,17 +79,17 @@ pub fn run_until(mut command: Command, point: Point) -> End {
     }
 }
 
-/// The system call that a child has stopped on its way into; `None` on its way out.
+/// Returns the system call at whose entry a child has stopped; `None` at an exit.
 fn entered(pid: libc::pid_t) -> Option<libc::c_long> {
-    // SAFETY: all bytes zero is a valid ptrace_syscall_info.
+    // SAFETY: all zero bytes are a valid ptrace_syscall_info.
     let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
     let size = std::mem::size_of_val(&info);
-    // SAFETY: the child is stopped by us, and `info` is as large as is said.
+    // SAFETY: we have stopped the child, and `info` has the given size.
     unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size, &raw mut info) };
     if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
         return None;
     }
-    // SAFETY: at an entry the union holds the entry.
+    // SAFETY: at an entry, the union holds the entry.
     Some(unsafe { info.u.entry.nr } as libc::c_long)
 }
 

@@ -1,4 +1,4 @@
-//! `whyslow try`, on changes whose effect is known.
+//! Tests of `whyslow try` on changes with a known effect.
 
 use crate::cage::{Cage, in_cage, soon, sysctl, tool, values};
 use crate::disk::Loop;
@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use whyslow_testing::{ends_with_test, heeds_hangup};
 
 const NAME: &str = "net.core.somaxconn";
-/// Writes the setting itself: an effect that is as large as the change.
+/// Prints the setting itself: the effect is as large as the change.
 const SHOW: [&str; 3] = ["--", "cat", "/proc/sys/net/core/somaxconn"];
 
-/// The program, with this cage's journal.
+/// Returns the program with this cage's journal.
 pub fn whyslow(cage: &Cage, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.arg("try").args(args).env("WHYSLOW_STATE", cage.path("")).stdin(Stdio::null());
@@ -23,15 +23,15 @@ fn run(cage: &Cage, args: &[&str]) -> Output {
     whyslow(cage, &[args, &["--json", "--metric", "number", "--settle", "0"], &SHOW].concat()).output().unwrap()
 }
 
-/// The JSON it wrote.
+/// Returns the JSON that the program printed.
 #[track_caller]
 pub fn verdict(out: &Output) -> serde_json::Value {
     let stderr = String::from_utf8_lossy(&out.stderr);
     serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("a trial: {stderr}"))
 }
 
-/// Whether other load hid an effect that is certain on a machine with CPUs to spare: then nothing may have been kept, and the
-/// test ends as skipped.
+/// Returns true if other load hid an effect that is certain on a machine with spare CPUs. Then nothing may have been
+/// kept, and the test counts as skipped.
 pub fn is_undecided(trial: &serde_json::Value) -> bool {
     let is_undecided = trial["verdict"] == "inconclusive";
     if is_undecided {
@@ -56,7 +56,7 @@ fn what_helps_is_kept_where_asked_for() {
         cage.expect(0, &["undo"]);
         assert_eq!(sysctl(NAME), before);
         assert_eq!(cage.json(&["trials"]).as_array().unwrap().len(), 2);
-        // What was only tried does not hide what was kept.
+        // Trials do not hide a change that was kept.
         let history = cage.expect(0, &["history"]);
         assert!(history.contains("made and rolled back by trials") && !history.contains("only tried"), "{history}");
         assert!(cage.expect(0, &["history", "--all"]).contains("only tried"));
@@ -114,7 +114,8 @@ fn read_ahead_helps_a_stream_from_a_disk_of_few_requests() {
         let number = fs::read_to_string(format!("/sys/block/{}/dev", disk.name())).unwrap();
         group.write("blkio.throttle.read_iops_device", &format!("{} 500", number.trim()));
         tool("blockdev", &["--setra", "128", &disk.device]);
-        // 256 requests of 64 KiB take half a second, less what the throttle saved up while nothing was read; 16 of 1 MiB next to nothing.
+        // 256 requests of 64 KiB take half a second, less what the throttle saved up while nothing was read; 16
+        // requests of 1 MiB take next to no time.
         let script = format!("blockdev --flushbufs {0} && dd if={0} of=/dev/null bs=64k count=256", disk.device);
         let script = group.joined(&script);
         let change = format!("disk.read_ahead_kb@{}=1MiB", disk.name());

@@ -1,4 +1,4 @@
-//! Which finding `whyslow try --auto` walks.
+//! Tests which finding `whyslow try --auto` works on.
 
 use crate::cage::in_cage;
 use crate::group::Group;
@@ -15,7 +15,7 @@ fn the_finding_that_is_named_is_walked() {
             Load::shell(&group.joined("while :; do :; done"))
         };
         let _loads = [load(&one), load(&other)];
-        // As much time as it takes to watch, and none to try anything.
+        // Enough time to watch, but none to try anything.
         let walk = |finding: &str| {
             whyslow(cage, &["--json", "--yes", "--auto", "--budget", "2s", "--finding", finding]).output().unwrap()
         };

@@ -1,4 +1,5 @@
-//! A long wire: a TUN device here and one in a network namespace of its own, whose packets come out at the other some time later.
+//! A long wire: a TUN device here and one in another network namespace; packets of each come out at the other after a
+//! delay.
 
 use crate::cage::tool;
 use std::fs::{File, OpenOptions};
@@ -12,16 +13,16 @@ use std::time::{Duration, Instant};
 /// `TUNSETIFF` of include/uapi/linux/if_tun.h.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 
-/// The far end's address, and the port there that sends `bytes` to each client.
+/// Address of the far end, and its port that sends `bytes` to each client.
 pub const SERVER: (&str, u16) = ("10.77.0.2", 7777);
 
-/// Lays a wire with so much delay each way from the thread's namespace to one that serves files of so many bytes. Both ends go
-/// with the test's process.
+/// Lays a wire with this delay each way, from the thread's namespace to one that serves files of this many bytes. Both
+/// ends disappear with the test's process.
 pub fn lay(delay: Duration, bytes: usize) {
     let near = end("10.77.0.1/24");
     let (send, far) = mpsc::channel();
     thread::spawn(move || {
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        // SAFETY: unshare has no preconditions; it only affects this thread.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "unshare");
         send.send(end("10.77.0.2/24")).unwrap();
         serve(bytes);
@@ -33,7 +34,7 @@ pub fn lay(delay: Duration, bytes: usize) {
 
 fn end(address: &str) -> File {
     let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").unwrap();
-    // SAFETY: all bytes zero is a valid ifreq: no name, no flags.
+    // SAFETY: all zero bytes are a valid ifreq: no name, no flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"wsl-wire") {
         *to = *from as libc::c_char;
@@ -42,7 +43,7 @@ fn end(address: &str) -> File {
     // SAFETY: the request is valid and outlives the call.
     assert_eq!(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &raw const request) }, 0, "TUNSETIFF");
     tool("ip", &["address", "add", address, "dev", "wsl-wire"]);
-    // More than the largest window on its way is no loss of the wire's.
+    // The queue holds more than the largest window, so the wire loses no packets.
     tool("ip", &["link", "set", "wsl-wire", "txqueuelen", "10000", "up"]);
     file
 }
@@ -51,18 +52,18 @@ fn serve(bytes: usize) {
     let listener = TcpListener::bind(SERVER).unwrap();
     let data = vec![7; bytes];
     for connection in listener.incoming() {
-        // Who hangs up early has what he wanted.
+        // A client may hang up early.
         let _ = connection.and_then(|mut connection| connection.write_all(&data));
     }
 }
 
-/// Packets are read at once and written when their time has come: what is on its way is held in the channel.
+/// Reads packets at once and writes them when they are due; the channel holds packets in transit.
 fn carry(mut from: File, mut to: File, delay: Duration) {
     let (send, sent) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (due, packet) in sent {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            // A device that is down loses packets, as a wire does.
+            // A device that is down loses packets, like a wire.
             drop(to.write(&packet));
         }
     });
