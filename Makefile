@@ -9,7 +9,7 @@ WHYSLOW_LAB_VM ?= target/lab-vm
 SUITES ?= bullseye bookworm bookworm-backports trixie-backports
 
 # The tests of captures, of documents and of what is written.
-FIXTURES := calibration captured formats incidents intervals logs pasted schemas screens since_boot stack together verdict why wording written
+FIXTURES := calibration formats intervals logs pasted schemas screens since_boot stack together verdict wording written
 
 # The S3 gateway of the demonstration, which is built where there is Go.
 GATEWAY := target/versitygw/versitygw

@@ -213,6 +213,7 @@ fn is_now(entity: &Entity, facts: &Facts) -> bool {
 mod tests {
     use super::*;
     use crate::RuleBook;
+    use std::collections::BTreeSet;
 
     const ONE: &str = r#"
 [[capture]]

@@ -34,6 +34,7 @@ fn depth_one() -> RuleInfo {
             help: "requests outstanding, on average",
             how: "Δweighted_time / Δt",
             source: "/proc/diskstats",
+            normal: "",
         }],
         sources: vec!["Documentation/admin-guide/iostats.rst".into()],
     }

@@ -123,6 +123,7 @@ fn add_up(sum: &mut Vec<f64>, steps: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::catalogue::Cpu;
     use whyslow_model::snapshot::Snapshot;
 
     const SECOND: u64 = 1_000_000_000;
