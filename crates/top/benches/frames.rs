@@ -1,4 +1,5 @@
-//! How long the screen takes: `cargo bench -p whyslow-top`. Reports times, and judges none.
+//! Measures how long the screen takes to handle a sample and to draw a frame: `cargo bench -p whyslow-top`. Reports times without
+//! judging them.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -13,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 const PROCESSES: u32 = 1000;
 const TIMES: u32 = 50;
 
-/// Processes of which one in ten does something.
+/// Builds a sample in which one process in ten uses CPU time and does I/O.
 fn sample(t: u64) -> Snapshot {
     let mut s = Snapshot { boot_ns: (100 + t) * SECOND, wall_ns: 1, ..Snapshot::default() };
     s.task.process = (1..=PROCESSES)

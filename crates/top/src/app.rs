@@ -1,4 +1,4 @@
-//! The state of the screen: events in, requests and frames out.
+//! State of the screen: takes events, returns requests, draws frames.
 
 use crate::detail::{self, Files};
 use crate::entity::EntityId;
@@ -27,13 +27,13 @@ use whyslow_model::window::Window;
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::text::{self, TextStyle};
 
-/// Numbers are means over as long a time as a diagnosis covers, seconds.
+/// Time over which numbers are averaged, in seconds. The same as for a diagnosis.
 const AVERAGED: f64 = 10.0;
 
-/// What a screen is of, and how it is drawn.
+/// Source and appearance of a screen.
 #[derive(Clone, Copy, Debug)]
 pub struct ScreenOptions {
-    /// How often the live machine is sampled; `None` for a recording.
+    /// Sampling interval of the live machine; `None` for a recording.
     pub interval: Option<Duration>,
     /// Whether to use colour.
     pub colour: bool,
@@ -41,59 +41,59 @@ pub struct ScreenOptions {
     pub utc: bool,
 }
 
-/// What reaches the screen.
+/// Input of the screen.
 #[derive(Debug)]
 pub enum Event {
     /// A key was pressed.
     Key(KeyEvent),
-    /// The terminal has another size.
+    /// The size of the terminal changed.
     Resized,
     /// The live machine was sampled.
     Sample(Box<Snapshot>),
-    /// Sampling has begun anew: counters before it do not go on.
+    /// Sampling restarted. Counters do not continue from earlier samples.
     Restarted,
-    /// A place in a recording: a window that ends there, and one of the minutes before, of which only courses are drawn.
+    /// A position in a recording: a window that ends there, and a window of the preceding minutes for the sparklines.
     Recorded(Box<Window>, Box<Window>),
     /// The newest diagnosis.
     Diagnosed(Box<Diagnosis>),
-    /// The open files of a process, which were asked for, or why they cannot be read.
+    /// The requested open files of a process, or why they cannot be read.
     Files(TaskKey, Result<Vec<OpenFile>, String>),
-    /// Something to tell the user.
+    /// A message for the user.
     Message(String),
-    /// The program is to end.
+    /// The program must end.
     End,
 }
 
-/// A file that a process has open, by its name, and how often.
+/// A file that a process has open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFile {
-    /// What its descriptors point to.
+    /// Target of the file descriptors.
     pub name: String,
-    /// How many descriptors do.
+    /// Number of file descriptors that refer to this file.
     pub count: usize,
 }
 
-/// A way through a recording: so many samples, minutes or episodes on, or back where negative.
+/// A step through a recording, by a number of samples, minutes or episodes. Negative numbers step back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// By samples.
+    /// Steps by samples.
     Sample(i32),
-    /// By minutes.
+    /// Steps by minutes.
     Minute(i32),
-    /// To where an episode is worst.
+    /// Steps by episodes, to the worst moment of each.
     Episode(i32),
 }
 
-/// What the screen asks for.
+/// A request from the screen to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Another place in the recording.
+    /// Moves to another position in the recording.
     Step(Step),
-    /// The open files of a process.
+    /// Reads the open files of a process.
     Files(TaskKey),
 }
 
-/// A page that is shown instead of the tables.
+/// A page that covers the tables.
 #[derive(Clone, Debug, PartialEq)]
 enum Page {
     Help,
@@ -105,29 +105,29 @@ enum Page {
 pub struct App {
     options: ScreenOptions,
     clock: ZonedClock,
-    /// The newest of the live machine, or a place in a recording.
+    /// The newest state of the live machine, or a position in a recording.
     newest: Moment,
     past: Past,
-    /// What is shown instead while the screen is paused, and the samples until then.
+    /// The moment shown while the screen is paused, and the samples up to the pause.
     paused: Option<(Moment, Past)>,
-    /// The last step alone, if numbers are not averaged.
+    /// The last step alone; `None` if numbers are averaged.
     last_step: Option<Window>,
     topology: Topology,
     panel: Panel,
     views: Vec<TableView>,
-    /// Computed when they are first drawn after something changed.
+    /// Computed when first drawn after a change.
     tables: BTreeMap<Panel, Vec<Row>>,
-    /// The pages above the tables, the newest last, and by how many lines each is scrolled.
+    /// The pages above the tables, topmost last, each with the number of lines that it is scrolled by.
     pages: Vec<(Page, usize)>,
     page_lines: Option<Vec<Line>>,
     files: Files,
-    /// Whether letters go into the filter.
+    /// True while letters go into the filter.
     edits_filter: bool,
     is_averaged: bool,
     shows_threads: bool,
     is_tree: bool,
     message: Option<String>,
-    /// Rows of the last frame that a page down goes on by.
+    /// Rows of the last frame: the distance of Page Up and Page Down.
     page_height: usize,
     is_over: bool,
     is_garbled: bool,
@@ -135,7 +135,7 @@ pub struct App {
 }
 
 impl App {
-    /// The screen before anything is known.
+    /// Creates a screen without data.
     pub fn new(options: ScreenOptions) -> Self {
         Self {
             options,
@@ -163,29 +163,29 @@ impl App {
         }
     }
 
-    /// Whether the user, or the program, has ended it.
+    /// Returns true if the user or the program has ended the screen.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether the screen has to be cleared first, once: another program wrote on it.
+    /// Returns true, once, if the screen must be cleared because another program has written to it.
     pub fn take_garbled(&mut self) -> bool {
         std::mem::take(&mut self.is_garbled)
     }
 
-    /// Whether the program is to be stopped, once, until it is continued.
+    /// Returns true, once, if the program must stop (Ctrl-Z) until it is continued.
     pub fn take_suspended(&mut self) -> bool {
         std::mem::take(&mut self.is_suspended)
     }
 
-    /// Takes an event in. What it asks for is answered by a later event.
+    /// Handles an event. A later event answers the request that this returns.
     pub fn handle(&mut self, event: Event) -> Option<Request> {
         match event {
             Event::Key(key) => return self.press(key),
             Event::Resized => {}
             Event::Sample(sample) => self.add(*sample),
             Event::Restarted => {
-                // The courses go on.
+                // The history continues.
                 self.newest.window = Window::default();
                 self.past.begin_anew();
                 self.newest_changed();
@@ -220,12 +220,12 @@ impl App {
         self.newest_changed();
     }
 
-    /// Seconds over which numbers of the live machine are means.
+    /// Returns the averaging time for the live machine, in seconds.
     fn averaged(&self) -> f64 {
         self.options.interval.map_or(AVERAGED, |interval| AVERAGED.max(1.5 * interval.as_secs_f64()))
     }
 
-    /// What is shown.
+    /// Returns the moment on screen.
     fn shown(&self) -> &Moment {
         self.paused.as_ref().map_or(&self.newest, |(moment, _)| moment)
     }
@@ -236,7 +236,7 @@ impl App {
         }
     }
 
-    /// What was computed from the window is computed anew.
+    /// Recomputes what is derived from the window.
     fn changed(&mut self) {
         let window = &self.shown().window;
         let topology = Topology::of(window);
@@ -271,7 +271,7 @@ impl App {
         self.act(keys::action(key)?)
     }
 
-    /// Whether the key belongs to the filter.
+    /// Returns true if the key was consumed by the filter.
     fn edit_filter(&mut self, key: KeyEvent) -> bool {
         match key.code {
             _ if key.modifiers.contains(KeyModifiers::CONTROL) => return false,
@@ -284,7 +284,7 @@ impl App {
                 self.edits_filter = false;
                 self.view().filter.clear();
             }
-            // Arrows select among what passes.
+            // Arrow keys select among the rows that pass the filter.
             _ => return false,
         }
         true
@@ -396,7 +396,7 @@ impl App {
         let view = self.view();
         view.sort = match view.sort.checked_add_signed(by) {
             Some(next) if next < columns => next,
-            // From the last column to the first, and from none to either.
+            // Wraps from the last column to the first and back, and starts at either end if the table is not sorted.
             _ if by > 0 => 0,
             _ => columns - 1,
         };
@@ -414,7 +414,7 @@ impl App {
         self.changed();
     }
 
-    /// A step in a recording, or to another sample of the live machine, which pauses the screen.
+    /// Steps through a recording, or to another sample of the live machine, which pauses the screen.
     fn step(&mut self, step: Step) -> Option<Request> {
         if self.options.interval.is_none() {
             return Some(Request::Step(step));
@@ -526,13 +526,13 @@ impl App {
         vec![bold(filtered), dim(keys)]
     }
 
-    /// The table that keys act on gets most of the room; others follow as far as they fit.
+    /// Gives most of the room to the focused table, then adds as many others as fit.
     fn draw_tables(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
         let others: Vec<Panel> = Panel::ALL.into_iter().filter(|panel| *panel != self.panel).collect();
         let mut left = area.height.saturating_sub(Heights::FOCUSED);
         let mut shown = vec![(self.panel, 0)];
         for panel in others {
-            // A title, a head and at least a row.
+            // A title, a head and at least one row.
             if left < 3 {
                 break;
             }
@@ -559,7 +559,7 @@ impl App {
     fn draw_table(&mut self, canvas: &mut Canvas<'_>, area: Rect, panel: Panel) {
         let is_focused = panel == self.panel;
         let rows = &self.tables[&panel];
-        // On a very low screen the rows are worth more than the title.
+        // On a very low screen, rows are worth more than the title.
         let title = u16::from(!is_focused || area.height > 3);
         if title > 0 {
             let key = Panel::ALL.iter().position(|other| *other == panel).map_or(0, |at| at + 1);
@@ -595,7 +595,7 @@ impl App {
     }
 }
 
-/// How the lines of a screen are shared out.
+/// Number of lines for each part of the screen.
 struct Heights {
     diagnosis: usize,
     resources: u16,
@@ -603,9 +603,9 @@ struct Heights {
 }
 
 impl Heights {
-    /// Lines that the table in focus has at least, where others are shown beside it.
+    /// Minimum height of the focused table if others are shown with it.
     const FOCUSED: u16 = 11;
-    /// The most rows of other tables.
+    /// Maximum number of rows of an unfocused table.
     const OTHERS: u16 = 8;
 
     fn of(height: u16) -> Self {

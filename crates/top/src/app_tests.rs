@@ -1,4 +1,4 @@
-//! The screen as a whole: every key, sizes, hostile names.
+//! Tests of the whole screen: every key, sizes, hostile names.
 
 use crate::app::{App, Event, OpenFile, Request, ScreenOptions, Step};
 use crate::keys::KEYS;
@@ -21,7 +21,7 @@ fn who_waits_for_what_is_on_the_first_screen() {
     assert!(screen[4].ends_with(" stalled 100 % of the time, 400 KiB/s read, 400 KiB/s written"), "{}", screen[4]);
     assert!(screen[5].ends_with(" 1 Mbit/s in, 2 Mbit/s out"), "{}", screen[5]);
     assert_eq!(screen[6], "1 Processes (4)");
-    // Half a CPU's worth of waiting for one, and blocked at each sample.
+    // Waits half of the time for a CPU, and is blocked at each sample.
     let postgres = "     42 postgres          150 %    50 % a commit of the journal           1 MiB";
     assert_eq!(screen[8], postgres);
     assert!(screen[9].contains("worker") && screen[9].contains(" 50 %    20 % a CPU"), "{}", screen[9]);
@@ -85,7 +85,7 @@ fn hostile_names_reach_no_cell_of_the_screen() {
         }
     }
     let screen = screen(&mut app, 80, 24);
-    // Escaped, cut to its column, and the letters that follow still start in theirs.
+    // Escaped and cut to its column; the cells that follow still start in their own columns.
     line(&screen, &[r"66 \x1b[2J\u{202e…"]);
 }
 
@@ -141,7 +141,7 @@ fn details_of_a_disk_have_its_stack_its_users_and_its_times() {
     let details = screen(&mut app, 100, 70);
     line(&details, &["Disk sda ACME disk"]);
     line(&details, &["sda1  partition on sda", "ext4 on /srv"]);
-    // 100 requests a second, each a second in the queue and one in the device for a hundred of them together.
+    // 100 requests per second, which together spend 1 s in the queue and 1 s in the device.
     line(&details, &["42 postgres", "read", "100/s", "400 KiB/s", "2 in flight, each 20 ms"]);
     line(&details, &["Time in the queue: median 2.98 ms"]);
     line(&details, &["from  8.39 ms", "█ 3"]);

@@ -1,9 +1,9 @@
-//! What a row of the screen is about.
+//! Identity of the rows of the screen.
 
 use whyslow_model::key::{NetKey, SocketKey, TaskKey};
 use whyslow_model::value::Name;
 
-/// Identifies a row from sample to sample, and what its details are about.
+/// Identifies a row from sample to sample, and selects its details page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EntityId {
     Process(TaskKey),
@@ -13,6 +13,6 @@ pub(crate) enum EntityId {
     Interface(NetKey),
     Connection(SocketKey),
     Cpu(u32),
-    /// A line of the memory panel; it has no details.
+    /// A line of the memory panel; it has no details page.
     Memory(&'static str),
 }

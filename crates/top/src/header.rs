@@ -1,4 +1,4 @@
-//! What is always at the top: machine and time, the diagnosis in brief, and the resources.
+//! Top of the screen: machine and time, the diagnosis in brief, and the resources.
 
 use crate::history::CourseOf;
 use crate::panel::{Context, memory_uses, over};
@@ -11,10 +11,10 @@ use whyslow_model::window::Change;
 use whyslow_quantities::{Quantity, cpu, interface, pressure};
 use whyslow_show::text::{self, TextStyle};
 
-/// Columns of the label and the bars of a resource.
+/// Width of the resource labels, in columns.
 const LABEL: usize = 8;
 
-/// The diagnosis in at most so many lines.
+/// Summarises the diagnosis in at most `lines` lines.
 pub(crate) fn brief(diagnosis: &Diagnosis, width: u16, lines: usize, utc: bool) -> Vec<Line> {
     let style = TextStyle { width: usize::from(width), colour: false, all: false, utc };
     let mut brief = text::brief_lines(diagnosis, &style, lines);
@@ -22,7 +22,7 @@ pub(crate) fn brief(diagnosis: &Diagnosis, width: u16, lines: usize, utc: bool) 
     brief
 }
 
-/// One line for each resource: how long tasks stalled for it, and what it does.
+/// Returns one line for each resource: for how long tasks stalled on it, and its activity.
 pub(crate) fn resources(context: &Context<'_>, width: u16) -> Vec<Line> {
     let bars = usize::from(width / 8).clamp(4, 40);
     let stalls = [CourseOf::CpuStall, CourseOf::MemoryStall, CourseOf::IoStall];
@@ -37,7 +37,7 @@ pub(crate) fn resources(context: &Context<'_>, width: u16) -> Vec<Line> {
         let share = pressure.as_ref().and_then(|pressure| quantity.over(pressure));
         share.map_or_else(String::new, |share| format!("stalled {} of the time", human::share(share)))
     };
-    // Without pressure stall information, the time in use has to do.
+    // Without pressure stall information, show the busy time instead.
     let cpu = if pressure.is_some() { &stalls[0] } else { &CourseOf::CpuBusy };
     vec![
         line("CPU", cpu, 1.0, [vec![stalled(&pressure::CPU)], cpu_parts(context)].concat()),
@@ -65,7 +65,7 @@ fn memory_part(context: &Context<'_>) -> String {
     })
 }
 
-/// What the devices read and write that rest on no other.
+/// Returns the I/O of the lowest devices, those that are not stacked on another.
 fn io_part(context: &Context<'_>) -> String {
     let disks = context.rates.changes::<Disk>();
     let is_lowest = |disk: &&Change<'_, Disk>| context.topology.below(disk.key()).next().is_none();
@@ -98,7 +98,7 @@ fn network_parts(context: &Context<'_>) -> Vec<String> {
     ]
 }
 
-/// What stands in for the diagnosis until there is one.
+/// Returns the placeholder shown until the first diagnosis is available.
 pub(crate) fn no_diagnosis(is_recording: bool) -> Vec<Line> {
     let text = if is_recording { "Diagnosing ..." } else { "Watching: the first diagnosis takes a few seconds." };
     vec![vec![dim(text)]]

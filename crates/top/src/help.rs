@@ -1,4 +1,4 @@
-//! The help: every key, and what the numbers mean.
+//! Help page: every key, and the meaning of the numbers.
 
 use crate::keys::KEYS;
 use crate::text::{Line, bold, dim, plain};
@@ -16,7 +16,6 @@ const NUMBERS: [(&str, &str); 7] = [
     ("-", "was not read: not the same as zero"),
 ];
 
-/// The page.
 pub(crate) fn page() -> Vec<Line> {
     let keys = KEYS.iter().filter(|binding| !binding.help.is_empty());
     let heading = |text: &str| vec![bold(text)];

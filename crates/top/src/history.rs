@@ -1,4 +1,4 @@
-//! The course of the values that are drawn as lines of bars: the last minutes, step by step.
+//! Time series behind the sparklines: the last minutes, step by step.
 
 use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{Disk, Family, Group, Interface, Pressure};
@@ -6,29 +6,29 @@ use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::{Quantity, cpu, disk, interface, pressure};
 
-/// Values that are kept of each.
+/// Maximum number of values in each series.
 const KEPT: usize = 240;
 
-/// What a course is of.
+/// Subject of a time series.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CourseOf {
-    /// Share of the CPUs' time in use.
+    /// Share of CPU time in use.
     CpuBusy,
-    /// Share of the time in which a task waited for a CPU, for memory or for I/O (PSI, some).
+    /// Share of the time in which at least one task waited for a CPU (PSI, some). The next two are the same for memory and I/O.
     CpuStall,
     MemoryStall,
     IoStall,
-    /// Bits a second, both ways, over the interfaces that are not loopback.
+    /// Bits per second, received and sent, over all interfaces but loopback.
     Network,
     /// Mean number of requests in flight.
     Disk(String),
-    /// Bits a second, both ways.
+    /// Bits per second, received and sent.
     Interface(String),
-    /// CPUs' worth of time.
+    /// CPU time per second: 1 is one CPU.
     Group(String),
 }
 
-/// The courses of the last minutes.
+/// Time series of the last minutes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     courses: BTreeMap<CourseOf, VecDeque<f64>>,
@@ -40,19 +40,19 @@ impl History {
         self.add(window, 1);
     }
 
-    /// All steps of a window.
+    /// Creates a history from all steps of a window.
     pub(crate) fn of(window: &Window) -> Self {
         let mut history = Self::default();
         history.add(window, usize::MAX);
         history
     }
 
-    /// The values of a course, oldest first.
+    /// Returns the values of a series, oldest first.
     pub(crate) fn course(&self, of: &CourseOf) -> Vec<f64> {
         self.courses.get(of).into_iter().flatten().copied().collect()
     }
 
-    /// What there is a course of, and the steps by which it goes on.
+    /// Appends the newest steps of the window to each series. Drops series that the window no longer has.
     fn add(&mut self, window: &Window, newest: usize) {
         let mut steps: BTreeMap<CourseOf, Vec<f64>> = BTreeMap::new();
         let busy = cpu::BUSY.steps_of_all(&window.changes());
@@ -79,7 +79,7 @@ impl History {
         for group in window.changes::<Group>() {
             steps.insert(CourseOf::Group(group.key().to_string()), rates(&group, &[|g| g.cpu_usage], 1e-9));
         }
-        // What is no longer there has no course.
+        // An entity that is gone has no series.
         self.courses.retain(|of, _| steps.contains_key(of));
         for (of, values) in steps {
             let course = self.courses.entry(of).or_default();
@@ -89,15 +89,15 @@ impl History {
     }
 }
 
-/// A quantity in each step; NaN where it is unknown, and nothing if it always is.
+/// Returns a quantity for each step: NaN where it is unknown, and an empty list if it is unknown in all steps.
 fn course_of<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Vec<f64> {
     let steps = quantity.steps(change);
     let is_known = steps.iter().any(|(_, value)| value.is_some());
     steps.into_iter().filter(|_| is_known).map(|(_, value)| value.unwrap_or(f64::NAN)).collect()
 }
 
-/// The rate of counters together in each step, times `factor`; NaN where it is unknown. Counters that the kernel does not have add
-/// nothing.
+/// Returns the summed rate of the counters for each step, times `factor`: NaN where a counter is unknown. A counter that the
+/// kernel does not have adds nothing.
 fn rates<F: Family>(change: &Change<'_, F>, counters: &[fn(&F) -> Counter], factor: f64) -> Vec<f64> {
     let mut all: Vec<f64> = Vec::new();
     for counter in counters {
@@ -111,7 +111,7 @@ fn rates<F: Family>(change: &Change<'_, F>, counters: &[fn(&F) -> Counter], fact
     all
 }
 
-/// Adds step by step, from the newest back: what was found later has fewer.
+/// Adds steps to a sum, aligned at the newest: an entity that was found later has fewer steps.
 fn add_up(sum: &mut Vec<f64>, steps: &[f64]) {
     let missing = steps.len().saturating_sub(sum.len());
     sum.splice(0..0, std::iter::repeat_n(0.0, missing));
@@ -128,7 +128,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A disk with as many requests in flight in each second as the second's number, and a CPU that is busy in every other one.
+    /// Builds a window in which the disk has as many requests in flight in each second as the second's number, and the CPU is
+    /// busy in every other second.
     fn window(seconds: std::ops::RangeInclusive<u64>) -> Window {
         let at = |t: u64| {
             let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };

@@ -1,9 +1,9 @@
-//! The keys: one table, from which both what they do and the help follow.
+//! Key bindings: one table that drives both the actions and the help.
 
 use crate::app::Step;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key does.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Up,
@@ -33,7 +33,7 @@ pub(crate) enum Action {
     Quit,
 }
 
-/// The keys for an action, as the help has them, and what it does.
+/// The keys for an action, and how the help presents them.
 pub(crate) struct KeyBinding {
     keys: &'static [KeyCode],
     pub(crate) action: Action,
@@ -43,7 +43,7 @@ pub(crate) struct KeyBinding {
 
 macro_rules! keys {
     ($($($key:expr),+ => $action:expr, $shown:literal, $help:literal;)+) => {
-        /// All keys, in the order of the help. An empty help belongs to the entry above it.
+        /// All key bindings, in the order of the help. A binding with an empty help text is covered by the entry above it.
         pub(crate) const KEYS: &[KeyBinding] = &[ $( KeyBinding {
             keys: &[ $( $key ),+ ], action: $action, shown: $shown, help: $help,
         } ),+ ];
@@ -90,7 +90,7 @@ keys! {
     Char('q') => Quit, "q  Ctrl-C", "quit; Ctrl-Z stops the program until fg";
 }
 
-/// What a key does; `None` if nothing.
+/// Returns the action bound to a key; `None` if the key is not bound.
 pub(crate) fn action(key: KeyEvent) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {

@@ -1,7 +1,7 @@
-//! The live screen of `whyslow top`: the diagnosis, and below it who waits for what.
+//! Live screen of `whyslow top`: the diagnosis, and below it what uses the machine and what waits.
 //!
-//! [`App`] is the state of the screen: events go in, requests and frames come out, and nothing is read or written. [`run`] connects
-//! it to a terminal. Samples and diagnoses come from the program through a channel, live or out of a recording.
+//! [`App`] is the state of the screen. It takes events, returns requests and draws frames, and does no I/O itself. [`run`]
+//! connects it to a terminal. Samples and diagnoses come from the program through a channel, live or from a recording.
 
 mod app;
 #[cfg(test)]

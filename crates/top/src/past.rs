@@ -1,4 +1,4 @@
-//! What the screen has shown of the live machine: samples and diagnoses that are kept, and the way back through them.
+//! Samples and diagnoses of the live machine kept in memory, for stepping back.
 
 use crate::app::Step;
 use crate::history::History;
@@ -8,24 +8,24 @@ use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// Samples that are kept.
+/// Maximum number of samples.
 const KEPT: usize = 120;
-/// Nanoseconds.
+/// A minute, in nanoseconds.
 const MINUTE: i64 = 60_000_000_000;
 
-/// What is shown of a moment.
+/// What the screen shows at one point in time.
 #[derive(Clone, Default)]
 pub(crate) struct Moment {
-    /// The seconds before it.
+    /// The preceding seconds.
     pub(crate) window: Window,
-    /// The minutes before it.
+    /// The preceding minutes.
     pub(crate) history: History,
-    /// The newest diagnosis then.
+    /// The newest diagnosis at that time.
     pub(crate) diagnosis: Option<Arc<Diagnosis>>,
 }
 
 impl Moment {
-    /// Goes on to a sample; numbers are then means over so many seconds.
+    /// Advances to a sample. Keeps `averaged` seconds in the window.
     pub(crate) fn add(&mut self, sample: Snapshot, averaged: f64) {
         self.window.push(sample);
         self.window.keep_last(averaged);
@@ -33,11 +33,11 @@ impl Moment {
     }
 }
 
-/// The last samples of the live machine.
+/// The most recent samples and diagnoses of the live machine.
 #[derive(Clone, Default)]
 pub(crate) struct Past {
     samples: VecDeque<Arc<Snapshot>>,
-    /// Each with the time since boot of the newest sample when it came.
+    /// Diagnoses, each with the time since boot of the newest sample when it arrived.
     diagnoses: VecDeque<(u64, Arc<Diagnosis>)>,
 }
 
@@ -56,12 +56,12 @@ impl Past {
         self.forget_diagnoses();
     }
 
-    /// Forgets the samples: counters do not go on from them.
+    /// Drops the samples, because counters do not continue from them.
     pub(crate) fn begin_anew(&mut self) {
         self.samples.clear();
     }
 
-    /// Keeps what was the newest diagnosis at the oldest sample, and those since.
+    /// Drops diagnoses that are older than the one that was current at the oldest sample.
     fn forget_diagnoses(&mut self) {
         let oldest = self.samples.front().map_or(u64::MAX, |sample| sample.boot_ns);
         while self.diagnoses.get(1).is_some_and(|(at, _)| *at <= oldest) {
@@ -69,7 +69,8 @@ impl Past {
         }
     }
 
-    /// Where a step leads to from the sample of this time since boot; `None` where there is no other sample.
+    /// Returns the index of the sample that a step leads to from the sample at `from` (time since boot). `None` if there is no
+    /// other sample.
     pub(crate) fn place(&self, from: u64, step: Step) -> Option<usize> {
         let at = self.newest_until(from)?;
         let place = match step {
@@ -84,7 +85,7 @@ impl Past {
         self.samples.iter().rposition(|sample| sample.boot_ns <= boot_ns)
     }
 
-    /// What was shown at one of the samples, with numbers over so many seconds.
+    /// Reconstructs what was shown at one of the samples, with numbers averaged over `averaged` seconds.
     pub(crate) fn moment(&self, place: usize, averaged: f64) -> Moment {
         let samples = self.samples.iter().take(place + 1);
         let mut window = Window::new(samples.map(|sample| Snapshot::clone(sample)).collect());
@@ -137,7 +138,7 @@ mod tests {
         }
         assert_eq!(past.samples.len(), KEPT);
         assert_eq!(past.samples[0].boot_ns, 180 * SECOND);
-        // Of 160, 210 and 260 s.
+        // Those at 160, 210 and 260 s.
         assert_eq!(past.diagnoses.len(), 3);
         let moment = past.moment(0, 10.0);
         assert_eq!(moment.window.snapshots().len(), 1);

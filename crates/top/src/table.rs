@@ -1,4 +1,4 @@
-//! Tables: columns that give way on a narrow screen, sorting, filter, selection.
+//! Tables: columns that are dropped on a narrow screen, sorting, filter, selection.
 
 use crate::entity::EntityId;
 use crate::text::{Canvas, Line, bold, dim, fit, plain, sparkline};
@@ -10,17 +10,17 @@ use whyslow_model::human;
 use whyslow_model::window::Change;
 use whyslow_quantities::Quantity;
 
-/// What a cell shows.
+/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Not read: not the same as zero.
+    /// Not read, which is not the same as zero.
     Absent,
     Words(String),
-    /// A number and its unit, as `human::quantity` knows it.
+    /// A number and its unit, as `human::quantity` takes it.
     Number(f64, &'static str),
-    /// A share of the time, which may exceed 1 where it is summed over threads. Shown and sorted by whole percentages.
+    /// A share of the time. It may exceed 1 if it is summed over threads. Shown and sorted by whole percentages.
     Share(f64),
-    /// A value's course, and its highest value.
+    /// A time series for a sparkline, and the top of its scale.
     Course(Vec<f64>, f64),
 }
 
@@ -29,7 +29,7 @@ impl Value {
         number.map_or(Self::Absent, |number| Self::Number(number, unit))
     }
 
-    /// A quantity over all steps of an entity.
+    /// Computes a quantity over all steps of an entity.
     pub(crate) fn of<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Self {
         match (quantity.declaration.unit, quantity.over(change)) {
             ("ratio", share) => Self::share(share),
@@ -55,7 +55,7 @@ impl Value {
         }
     }
 
-    /// Larger numbers come first, words in their order; what is absent comes last.
+    /// Sorts larger numbers first, words alphabetically, and absent values last.
     fn order(&self, other: &Self) -> Ordering {
         match (self.sort_number(), other.sort_number()) {
             (Some(a), Some(b)) => b.total_cmp(&a),
@@ -80,17 +80,17 @@ impl Value {
     }
 }
 
-/// A column. It is left out where the screen is too narrow for it and those before it in importance.
+/// A column. It is dropped if the screen is too narrow for it and the more important ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
-    /// Its width; of the column that takes what is left, the least.
+    /// Width in columns of the screen; the minimum for a column that grows.
     pub(crate) width: u16,
-    /// Words stand at the left of their column, numbers at the right.
+    /// Words are aligned left, numbers right.
     pub(crate) is_words: bool,
-    /// The lowest are shown first.
+    /// Columns with the lowest numbers are shown first.
     pub(crate) importance: u8,
-    /// Whether it takes the width that is left.
+    /// True if the column takes the remaining width.
     pub(crate) grows: bool,
 }
 
@@ -108,12 +108,12 @@ impl Column {
     }
 }
 
-/// A row: its cells are in the order of the columns.
+/// A row, with its cells in the order of the columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) id: EntityId,
     pub(crate) cells: Vec<Value>,
-    /// Rows below a row of a tree are sorted among themselves.
+    /// Child rows in a tree, sorted among themselves.
     pub(crate) below: Vec<Row>,
 }
 
@@ -133,22 +133,22 @@ impl Row {
     }
 }
 
-/// How a table is looked at.
+/// View of a table: sorting, filter, selection and scrolling.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableView {
-    /// The column that it is sorted by.
+    /// Index of the column to sort by.
     pub(crate) sort: usize,
     pub(crate) is_reversed: bool,
-    /// What rows must contain, in small letters.
+    /// Text that rows must contain, in lower case.
     pub(crate) filter: String,
     pub(crate) selected: Option<EntityId>,
-    /// Its row, which stays selected where the entity is gone.
+    /// Row number of the selection. It stays selected if the entity is gone.
     pub(crate) at: usize,
-    /// The first row that is shown.
+    /// The first visible row.
     first: usize,
 }
 
-/// A row as it is listed, and how deep it is in the tree.
+/// A visible row and its depth in the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedRow<'r> {
     pub(crate) row: &'r Row,
@@ -160,7 +160,7 @@ impl TableView {
         Self { sort, ..Self::default() }
     }
 
-    /// The rows that pass the filter, sorted. Of a tree those above a row that passes stay, and all below one.
+    /// Returns the rows that pass the filter, sorted. In a tree, keeps the ancestors and all descendants of a row that passes.
     pub(crate) fn list<'r>(&self, rows: &'r [Row]) -> Vec<ListedRow<'r>> {
         let mut all = Vec::new();
         self.add(rows, 0, self.filter.is_empty(), &mut all);
@@ -189,25 +189,25 @@ impl TableView {
         if self.is_reversed { order.reverse() } else { order }
     }
 
-    /// Moves the selection by so many rows.
+    /// Moves the selection by a number of rows.
     pub(crate) fn move_by(&mut self, rows: &[ListedRow<'_>], by: isize) {
         let at = self.position(rows).saturating_add_signed(by).min(rows.len().saturating_sub(1));
         self.selected = rows.get(at).map(|listed| listed.row.id.clone());
         self.at = at;
     }
 
-    /// The row of what is selected.
+    /// Returns the row number of the selection.
     fn position(&self, rows: &[ListedRow<'_>]) -> usize {
         let found = self.selected.as_ref().and_then(|id| rows.iter().position(|listed| listed.row.id == *id));
         found.unwrap_or(self.at).min(rows.len().saturating_sub(1))
     }
 
-    /// What is selected.
+    /// Returns the selected row.
     pub(crate) fn selection<'r>(&self, rows: &[ListedRow<'r>]) -> Option<&'r Row> {
         rows.get(self.position(rows)).map(|listed| listed.row)
     }
 
-    /// Draws title, head and rows. The rows scroll so that the selection is seen.
+    /// Draws head and rows. Scrolls so that the selection is visible.
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, table: &Drawn<'_>) {
         if area.height == 0 {
             return;
@@ -249,13 +249,13 @@ impl TableView {
     }
 }
 
-/// A table to be drawn.
+/// A table to draw.
 pub(crate) struct Drawn<'t> {
     pub(crate) columns: &'t [Column],
     pub(crate) rows: &'t [Row],
-    /// Whether keys act on it.
+    /// True if keys act on this table.
     pub(crate) is_focused: bool,
-    /// What stands in for rows where there are none.
+    /// Text shown instead of rows if there are none.
     pub(crate) none: &'t str,
 }
 
@@ -272,26 +272,26 @@ fn cells(listed: &ListedRow<'_>, columns: &[Column], widths: &[Option<u16>]) -> 
     line
 }
 
-/// Escaped before it is cut and aligned: what is written out takes more columns.
+/// Escapes the text before it is cut and aligned, because escapes take more columns.
 fn escaped(text: &str) -> String {
     plain(text).text().to_owned()
 }
 
-/// A cell, with a blank behind it.
+/// Aligns a cell and appends a blank.
 fn aligned(text: &str, width: usize, left: bool) -> String {
     let text = fit(text, width);
     let blank = " ".repeat(width.saturating_sub(text.width()));
     if left { format!("{text}{blank} ") } else { format!("{blank}{text} ") }
 }
 
-/// The width of each column that is shown: by importance, as many as fit.
+/// Computes the width of each column that is shown. The most important columns are shown, as many as fit.
 fn widths(columns: &[Column], width: u16) -> Vec<Option<u16>> {
     let mut by_importance: Vec<usize> = (0..columns.len()).collect();
     by_importance.sort_by_key(|at| columns[*at].importance);
     let mut widths = vec![None; columns.len()];
     let mut left = width;
     for (order, at) in by_importance.into_iter().enumerate() {
-        // Each has a blank behind it, which the last one can do without. The first is shown however narrow the screen is.
+        // A blank follows each column, but the last one can do without. The first is shown however narrow the screen is.
         let wanted = if order == 0 { columns[at].width.min(width) } else { columns[at].width };
         if wanted > left {
             break;
@@ -305,7 +305,7 @@ fn widths(columns: &[Column], width: u16) -> Vec<Option<u16>> {
     widths
 }
 
-/// A table of names and values, for details: as wide as its names.
+/// Builds a two-column table of names and values for a details page. Skips absent values.
 pub(crate) fn pairs(all: &[(&str, Value)]) -> Vec<Line> {
     let width = all.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
     let known = all.iter().filter(|(_, value)| *value != Value::Absent);

@@ -1,4 +1,4 @@
-//! Connects the screen to a terminal, which is left as it was found, whatever ends the program.
+//! Connects the screen to a terminal. Restores the terminal however the program ends.
 
 use crate::app::{App, Event, Request, ScreenOptions};
 use nix::sys::signal::{Signal, kill};
@@ -18,20 +18,20 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A frame is written at once, however much of it changed.
+/// Size of the output buffer, large enough to write a whole frame at once.
 const BUFFER: usize = 64 << 10;
 
-/// Whether there is a terminal to draw on and to read keys from.
+/// Returns true if there is a terminal to draw on and to read keys from.
 pub fn is_possible() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb
 }
 
-/// Shows the screen until the user or an [`Event::End`] ends it. Keys are added to the events through `keys`; what the screen asks
-/// for is passed to `request`.
+/// Shows the screen until the user or an [`Event::End`] ends it. Sends keys through `keys`, to arrive as events, and passes the
+/// screen's requests to `request`.
 ///
 /// # Errors
-/// The terminal cannot be set up or written to.
+/// Fails if the terminal cannot be set up or written to.
 pub fn run(
     options: ScreenOptions,
     events: &Receiver<Event>,
@@ -40,14 +40,14 @@ pub fn run(
 ) -> io::Result<()> {
     let mut app = App::new(options);
     if options.colour {
-        // --color always is stronger than NO_COLOR.
+        // `--color always` overrides NO_COLOR.
         force_color_output(true);
     }
     let mut screen = Screen::open()?;
     screen.terminal.draw(|frame| app.draw(frame))?;
     thread::Builder::new().name("keys".into()).spawn(move || read_keys(&keys))?;
     while let Ok(event) = events.recv() {
-        // What has come meanwhile is drawn together.
+        // Events that have arrived in the meantime share one frame.
         for event in std::iter::once(event).chain(events.try_iter()) {
             if let Some(asked) = app.handle(event) {
                 request(asked);
@@ -66,7 +66,7 @@ pub fn run(
     Ok(())
 }
 
-/// Passes keys on, until nobody wants them or the terminal is gone.
+/// Forwards keys until the receiver or the terminal is gone.
 fn read_keys(events: &Sender<Event>) {
     loop {
         let event = match event::read() {
@@ -87,7 +87,7 @@ type PanicHook = Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 /// The terminal in raw mode, on its alternate screen.
 struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    /// What other threads that panicked had to say.
+    /// Panic messages of other threads, printed when the screen is closed.
     said: Arc<Mutex<Vec<String>>>,
     hook: PanicHook,
 }
@@ -98,7 +98,7 @@ impl Screen {
         let hook: PanicHook = panic::take_hook().into();
         let (before, later) = (hook.clone(), said.clone());
         let drawing = thread::current().id();
-        // A message on the alternate screen would vanish with it, and garble it until then.
+        // A message on the alternate screen would garble it and then vanish with it.
         panic::set_hook(Box::new(move |info| {
             if thread::current().id() == drawing {
                 restore();
@@ -112,7 +112,7 @@ impl Screen {
         Ok(Self { terminal, said, hook })
     }
 
-    /// Stops the program, as the terminal itself does at Ctrl-Z unless it is in raw mode: all processes of the job, so that the shell
+    /// Stops the program like the terminal does for Ctrl-Z outside raw mode: stops all processes of the job, so that the shell
     /// notices. Returns when the job is continued.
     fn suspend(&mut self) -> io::Result<()> {
         restore();
@@ -122,11 +122,11 @@ impl Screen {
         self.clear()
     }
 
-    /// Clears the terminal, so that the next frame is drawn as a whole. `Terminal::clear` asks for the position of the cursor first,
-    /// and the answer would go to the thread that reads keys.
+    /// Clears the terminal, so that the next frame is drawn in full. `Terminal::clear` would first query the cursor position, and
+    /// the thread that reads keys would receive the answer.
     fn clear(&mut self) -> io::Result<()> {
         execute!(io::stdout(), Clear(ClearType::All))?;
-        // Both buffers are blank afterwards: the one that was drawn last is reset.
+        // Both buffers are blank afterwards, because this resets the one that was drawn last.
         self.terminal.swap_buffers();
         Ok(())
     }
@@ -134,7 +134,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // The hook has already restored it: doing it again would put the cursor back to where it was at the beginning.
+        // On a panic, the hook has already restored the terminal. Doing it again would put the cursor back to where it was at the
+        // start.
         if !thread::panicking() {
             restore();
             let hook = self.hook.clone();
@@ -152,7 +153,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen)
 }
 
-/// Restores the terminal. What fails now cannot be helped.
+/// Restores the terminal. Ignores errors, because nothing can be done about them now.
 fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);

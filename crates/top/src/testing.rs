@@ -1,4 +1,4 @@
-//! A machine with hostile names for tests, and its screen as text.
+//! Test data: a machine with hostile names, and its screen as text.
 
 use crate::app::{App, Event, Request, ScreenOptions};
 use ratatui::Terminal;
@@ -12,7 +12,7 @@ use whyslow_model::key::{LinkKey, MachineKey, NetKey, OperationKey, PerCpu, Requ
 use whyslow_model::snapshot::Snapshot;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// Clears the screen, reverses text, breaks the line, takes two columns a letter.
+/// Clears the screen, reverses the text direction, breaks the line, and has letters that are two columns wide.
 pub(crate) const HOSTILE: &str = "\u{1b}[2J\u{202e}evil\n日本";
 
 pub(crate) fn task(pid: u32) -> TaskKey {
@@ -28,8 +28,8 @@ pub(crate) fn socket() -> SocketKey {
     SocketKey { ns: "".into(), local, remote, inode: 7 }
 }
 
-/// The machine after so many seconds: `postgres` (42) uses half a CPU, waits for one as long, and is blocked by the journal of sda at
-/// each sample; `worker` (50) has two threads.
+/// Builds a sample of the machine after `t` seconds. `postgres` (42) uses half a CPU, waits for a CPU as long, and is blocked by
+/// the journal of sda at each sample. `worker` (50) has two threads.
 pub(crate) fn sample(t: u64) -> Snapshot {
     let mut s = Snapshot { boot_ns: (100 + t) * SECOND, wall_ns: 3_600 * 1_000_000_000, ..Snapshot::default() };
     s.wall_ns += (t * SECOND) as i64;
@@ -63,7 +63,7 @@ pub(crate) fn sample(t: u64) -> Snapshot {
     disks(&mut s, t);
     network(&mut s, t);
     tasks(&mut s, t);
-    // What the volume does, it does on the disk below.
+    // I/O to the volume also goes to the disk below it.
     for device in ["sda", "dm-0"] {
         let link = LinkKey { upper: "/db.slice".into(), lower: device.into() };
         s.cgroup.group_io.push(GroupIo {
@@ -91,7 +91,7 @@ fn disks(s: &mut Snapshot, t: u64) {
             writes: (t * 100).into(),
             read_bytes: (t * 4096 * 100).into(),
             write_bytes: (t * 4096 * 100).into(),
-            // 200 requests of 20 ms each in a second: four in flight.
+            // 200 requests per second, 20 ms each: four in flight.
             read_time: (t * 2 * SECOND).into(),
             write_time: (t * 2 * SECOND).into(),
             weighted_time: (t * 4 * SECOND).into(),
@@ -185,7 +185,7 @@ fn tasks(s: &mut Snapshot, t: u64) {
     }
 }
 
-/// A diagnosis that has no cause, but this to say.
+/// Builds a diagnosis without a cause, with `because` as its only text.
 pub(crate) fn diagnosis(because: &str) -> Diagnosis {
     Diagnosis {
         not_cleared: vec![NotCleared { id: "cpu".into(), because: because.into(), during: None }],
@@ -193,7 +193,7 @@ pub(crate) fn diagnosis(because: &str) -> Diagnosis {
     }
 }
 
-/// The live screen after so many samples, one a second.
+/// Builds the live screen after a number of samples, one per second.
 pub(crate) fn live(samples: u64) -> App {
     let mut app = App::new(ScreenOptions { interval: Some(Duration::from_secs(1)), colour: false, utc: true });
     for t in 0..samples {
@@ -206,12 +206,12 @@ pub(crate) fn key(code: KeyCode) -> Event {
     Event::Key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-/// Types letters; what was asked for last.
+/// Types letters. Returns the last request.
 pub(crate) fn press(app: &mut App, letters: &str) -> Option<Request> {
     letters.chars().filter_map(|letter| app.handle(key(KeyCode::Char(letter)))).last()
 }
 
-/// The screen, line by line, without blanks at the ends.
+/// Draws the screen. Returns its lines without trailing blanks.
 pub(crate) fn screen(app: &mut App, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| app.draw(frame)).unwrap();
@@ -220,7 +220,7 @@ pub(crate) fn screen(app: &mut App, width: u16, height: u16) -> Vec<String> {
     cells.chunks(usize::from(width.max(1))).map(|row| row.concat().trim_end().to_owned()).collect()
 }
 
-/// The line that has all of these words.
+/// Returns the first line that contains all of the words.
 pub(crate) fn line<'s>(screen: &'s [String], words: &[&str]) -> &'s str {
     let found = screen.iter().find(|line| words.iter().all(|word| line.contains(word)));
     found.unwrap_or_else(|| panic!("no line with {words:?} in\n{}", screen.join("\n")))

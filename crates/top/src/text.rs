@@ -1,4 +1,4 @@
-//! Styled lines of text. All text is escaped on entry; there is no other way onto the screen.
+//! Styled lines of text. All text is escaped when it is created; nothing else reaches the screen.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use whyslow_show::Ink;
 pub(crate) use whyslow_show::{Piece, bold, dim, plain};
 
-/// The style of a piece of text on the screen.
+/// Returns the terminal style for a kind of ink.
 fn style(ink: Ink, colour: bool) -> Style {
     let style = Style::new();
     match ink {
@@ -22,10 +22,9 @@ fn style(ink: Ink, colour: bool) -> Style {
     }
 }
 
-/// A line of text.
 pub(crate) type Line = Vec<Piece>;
 
-/// The beginning of a text that fits, with '…' at the end if it was cut.
+/// Cuts a text to a width. Ends it in '…' if anything was cut.
 pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
@@ -41,7 +40,7 @@ pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(if width == 0 { String::new() } else { format!("{cut}…") })
 }
 
-/// Part of the screen that is drawn on.
+/// The buffer to draw on.
 pub(crate) struct Canvas<'b> {
     buffer: &'b mut Buffer,
     colour: bool,
@@ -52,12 +51,12 @@ impl<'b> Canvas<'b> {
         Self { buffer, colour }
     }
 
-    /// Draws a line in a row of an area, cut where it does not fit.
+    /// Draws a line in a row of an area, and cuts it if it does not fit.
     pub(crate) fn line(&mut self, area: Rect, row: usize, pieces: &[Piece]) {
         self.styled_line(area, row, pieces, Style::new());
     }
 
-    /// The same in reverse: a line that is selected, or a title.
+    /// Draws a line in reverse video: a selected row or a title.
     pub(crate) fn reversed_line(&mut self, area: Rect, row: usize, pieces: &[Piece]) {
         self.styled_line(area, row, pieces, Style::new().add_modifier(Modifier::REVERSED));
     }
@@ -74,7 +73,7 @@ impl<'b> Canvas<'b> {
                 break;
             }
             let width = piece.width();
-            // The last piece that has room ends in '…' where others follow it.
+            // The last piece that fits ends in '…' if others follow it.
             let text =
                 if all > left && width >= left { fit_before_more(piece.text(), left) } else { piece.text().into() };
             (x, _) = self.buffer.set_stringn(x, y, text, left, style.patch(self::style(piece.ink(), self.colour)));
@@ -83,14 +82,14 @@ impl<'b> Canvas<'b> {
     }
 }
 
-/// Text cut to a width though it might fit, because more follows.
+/// Cuts a text that is followed by more: ends it in '…' even if it just fits.
 fn fit_before_more(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() == width { Cow::Owned(fit(&format!("{text} "), width).into_owned()) } else { fit(text, width) }
 }
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The last values as a line of bars, the highest of which is `most`; a value that is not known is blank.
+/// Draws the last values as a line of bars. `most` is the top of the scale; an unknown value is blank.
 pub(crate) fn sparkline<'v>(values: impl DoubleEndedIterator<Item = &'v f64>, most: f64, width: usize) -> String {
     let level = |value: &f64| -> char {
         if value.is_nan() {

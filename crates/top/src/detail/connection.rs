@@ -1,4 +1,4 @@
-//! A TCP connection: rates, round trips, losses, windows and queues.
+//! Details of a TCP connection: rates, round trips, losses, windows and queues.
 
 use super::heading;
 use crate::panel::{Context, bits, commands, held_back, ratio, retransmitted};

@@ -1,4 +1,4 @@
-//! A CPU: time by mode, and what interrupts it.
+//! Details of a CPU: time by mode, and its interrupts.
 
 use super::{heading, list};
 use crate::panel::Context;
@@ -35,7 +35,7 @@ pub(super) fn page(number: u32, context: &Context<'_>) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-/// The lines or vectors that this CPU served most often.
+/// Lists the interrupt lines or softirq vectors that this CPU serves, most frequent first.
 fn busiest<F: Family<Key = PerCpu>>(
     number: u32,
     context: &Context<'_>,

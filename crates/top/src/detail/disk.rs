@@ -1,4 +1,4 @@
-//! A disk: what it is stacked on and what is stacked on it, who uses it, and how long requests take.
+//! Details of a disk: the devices above and below it, its users, and request latencies.
 
 use super::{heading, list};
 use crate::panel::{Context, commands, disk_times, group_name, ratio, sum};
@@ -11,7 +11,7 @@ use whyslow_model::human;
 use whyslow_model::value::Name;
 use whyslow_quantities::disk;
 
-/// Columns of the longest bar.
+/// Width of the longest bar, in columns.
 const BAR: usize = 40;
 
 pub(super) fn page(name: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
@@ -55,7 +55,7 @@ pub(super) fn page(name: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-/// What is stacked on the device, down to it, and what it is stacked on.
+/// Lists the devices stacked on this one, the device itself, and the devices below it.
 fn stack(lines: &mut Vec<Line>, name: &Name, context: &Context<'_>) {
     heading(lines, "Stack, from where requests enter");
     let topology = context.topology;
@@ -79,7 +79,7 @@ fn stack(lines: &mut Vec<Line>, name: &Name, context: &Context<'_>) {
     lines.extend(topology.under(name).iter().map(|device| line(device, false)));
 }
 
-/// The processes that issue its requests, by how long these were in flight.
+/// Lists the processes that issue requests to this disk, by the number of requests that they keep in flight.
 fn users(name: &Name, context: &Context<'_>) -> Vec<String> {
     let commands = commands(context.window);
     let changes = context.rates.changes::<Requester>();
@@ -124,7 +124,7 @@ fn groups(name: &Name, context: &Context<'_>) -> Vec<String> {
     groups.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// One bar for each octave of times that occurred.
+/// Draws one bar per octave, from the shortest time that occurred to the longest.
 fn histogram(lines: &mut Vec<Line>, title: &str, times: &Histogram) {
     let mut octaves: BTreeMap<u32, u64> = BTreeMap::new();
     for (bucket, count) in times.buckets().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! A control group: what it uses, its limits, what keeps it waiting, and its processes.
+//! Details of a control group: usage, limits, what delays it, and its processes.
 
 use super::{heading, list, process};
 use crate::panel::{AllWaits, Context, group_name, ratio, throttled};

@@ -1,4 +1,4 @@
-//! A network interface: the link, what is dropped where, and the connections that leave by it.
+//! Details of a network interface: the link, drops by place, and the connections that leave by it.
 
 use super::{heading, list, process};
 use crate::panel::Context;

@@ -1,4 +1,4 @@
-//! What Enter shows of a row: one file for each kind of thing.
+//! Details of a row, shown by Enter. One file for each kind of entity.
 
 mod connection;
 mod cpu;
@@ -13,13 +13,13 @@ use crate::panel::Context;
 use crate::text::{Line, bold, dim, plain};
 use whyslow_model::key::TaskKey;
 
-/// The most entries of a list.
+/// Maximum number of entries in a list.
 const MOST: usize = 12;
 
-/// The open files of a process that were asked for: its key, and what was read.
+/// Open files of a process, as last requested: its key, and its files or why they cannot be read.
 pub(crate) type Files = Option<(TaskKey, Result<Vec<OpenFile>, String>)>;
 
-/// The details of something: a heading and lines.
+/// Returns the details of an entity as a heading and lines.
 pub(crate) fn page(id: &EntityId, context: &Context<'_>, files: &Files) -> Vec<Line> {
     let page = match id {
         EntityId::Process(task) => process::page(task, context, files),
@@ -34,13 +34,13 @@ pub(crate) fn page(id: &EntityId, context: &Context<'_>, files: &Files) -> Vec<L
     page.unwrap_or_else(|| vec![vec![dim("It is not there any more. Esc goes back.")]])
 }
 
-/// A heading, after a blank line.
+/// Adds a heading after a blank line.
 fn heading(lines: &mut Vec<Line>, title: &str) {
     lines.push(Vec::new());
     lines.push(vec![bold(title)]);
 }
 
-/// Entries below a heading, of which the first are shown and the others counted; `none` stands in where there are none.
+/// Adds entries below a heading. Shows the first ones and counts the rest; shows `none` if the list is empty.
 fn list(lines: &mut Vec<Line>, title: &str, entries: Vec<String>, none: &str) {
     heading(lines, title);
     if entries.is_empty() {

@@ -1,4 +1,4 @@
-//! A process: where its time goes, its threads, connections and files; and a thread.
+//! Details of a process (where its time goes, its threads, connections and files) or of a thread.
 
 use super::{Files, heading, list};
 use crate::panel::{AllWaits, Context, NamedMetric, TaskWaits, group_name, ratio, sum, wait_words};
@@ -10,7 +10,7 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
 
-/// What traced threads slept for.
+/// Reasons for sleep of traced threads.
 const SLEEPS: [NamedMetric<Sleep, Counter>; 11] = [
     ("asleep for locks of other threads", |s| s.lock),
     ("asleep in futex(2) for anything else", |s| s.futex),
@@ -81,7 +81,7 @@ pub(super) fn thread_page(task: &TaskKey, context: &Context<'_>) -> Option<Vec<L
     Some(lines)
 }
 
-/// What it did with its time, as mean numbers of threads.
+/// Adds how the time was spent, as mean numbers of threads.
 fn times(lines: &mut Vec<Line>, waits: &TaskWaits, state: Option<&str>) {
     heading(lines, "Time (of one thread; 200 % is two all the time)");
     lines.extend(pairs(&[
@@ -93,7 +93,7 @@ fn times(lines: &mut Vec<Line>, waits: &TaskWaits, state: Option<&str>) {
     ]));
 }
 
-/// What it slept for, if that was traced: what a finding asked for.
+/// Adds what the threads slept for, if a finding had them traced.
 fn traced(lines: &mut Vec<Line>, task: &TaskKey, context: &Context<'_>) {
     let changes = context.rates.changes::<Sleep>();
     let Some(change) = changes.iter().find(|change| change.key() == task) else { return };
@@ -133,7 +133,7 @@ fn connections(lines: &mut Vec<Line>, task: &TaskKey, context: &Context<'_>) {
     list(lines, "TCP connections that carry data", entries, "none");
 }
 
-/// A connection in one line.
+/// Describes a connection in one line.
 pub(super) fn one_line(change: &Change<'_, Connection>) -> String {
     let bits = |bytes: Option<f64>| Value::number(bytes.map(|bytes| bytes * 8.0), "bit/s").text(0);
     format!(
@@ -160,7 +160,7 @@ fn open_files(lines: &mut Vec<Line>, task: &TaskKey, files: &Files) {
     }
 }
 
-/// The processes that used most CPU time of some, in one line each.
+/// Describes processes in one line each, sorted by time spent waiting and on a CPU, longest first.
 pub(super) fn busiest<'a, 'w: 'a>(some: impl Iterator<Item = &'a (Change<'w, Process>, TaskWaits)>) -> Vec<String> {
     let mut some: Vec<_> = some.collect();
     let at_work = |waits: &TaskWaits| sum([waits.wait(), waits.cpu]).unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! TCP connections: rates, round trips, and what holds them back.
+//! Table of TCP connections: rates, round trips, and what holds them back.
 
 use super::{Context, bits, commands, over, ratio};
 use crate::entity::EntityId;
@@ -20,15 +20,15 @@ pub(super) const COLUMNS: [Column; 8] = [
 ];
 pub(super) const SORTED_BY: usize = 2;
 
-/// Shares of the time below this are not named.
+/// Shares of time below this are not reported.
 const NOTABLE: f64 = 0.05;
 
-/// Share of the segments sent that were sent again.
+/// Returns the share of sent segments that were retransmissions.
 pub(crate) fn retransmitted(change: &Change<'_, Connection>) -> Option<f64> {
     over(change.grown(|c| c.retransmits), change.grown(|c| c.segments_out))
 }
 
-/// What held it back for the longest part of the time, and for which.
+/// Returns what held the connection back longest, and for what share of the time.
 pub(crate) fn held_back(change: &Change<'_, Connection>) -> Option<(&'static str, f64)> {
     let parts = [
         ("peer's receive window", ratio(change.rate(|c| c.rwnd_limited))),
@@ -39,7 +39,7 @@ pub(crate) fn held_back(change: &Change<'_, Connection>) -> Option<(&'static str
     known.filter(|(_, share)| *share >= NOTABLE).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Share of the samples in which it was sending lost segments again.
+/// Returns the share of samples in which the connection was recovering from a loss.
 fn recovering(change: &Change<'_, Connection>) -> f64 {
     change.mean(|c| c.recovering).unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! CPUs: time by mode.
+//! Table of CPUs: time by mode.
 
 use super::Context;
 use crate::entity::EntityId;
@@ -26,7 +26,7 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
         .map(|change| {
             let share = |of: &Quantity<Cpu>| Value::share(of.over(change));
             let cells = vec![
-                // In the order of their numbers.
+                // Padded, so that CPUs sort by number.
                 Value::Words(format!("{:>4}", change.key())),
                 share(&cpu::BUSY),
                 share(&cpu::USER),

@@ -1,4 +1,4 @@
-//! Block devices: requests, how long they take, and how many wait.
+//! Table of block devices: requests, latencies, and queue lengths.
 
 use super::{Context, ratio};
 use crate::entity::EntityId;
@@ -25,7 +25,7 @@ pub(super) const COLUMNS: [Column; 10] = [
 ];
 pub(super) const SORTED_BY: usize = 1;
 
-/// How long the reads and writes of a device took, nanoseconds: in its queue and in the device. `None` if they were not traced.
+/// Returns the time that reads and writes spent in the queue and in the device, in nanoseconds. `None` if they were not traced.
 pub(crate) fn times(window: &Window, device: &str) -> Option<(Histogram, Histogram)> {
     let changes = window.changes::<Request>();
     let transfers = || {
@@ -38,7 +38,7 @@ pub(crate) fn times(window: &Window, device: &str) -> Option<(Histogram, Histogr
     Some((queued, served))
 }
 
-/// Whether nothing was ever asked of it and it is not mounted: an empty loop device.
+/// Returns true for an unused loop device: no I/O so far and not mounted.
 fn is_unused(change: &Change<'_, Disk>, mounts: &[Name]) -> bool {
     let last = change.last();
     mounts.is_empty() && last.reads.get() == Some(0) && last.writes.get() == Some(0)

@@ -1,4 +1,4 @@
-//! Control groups, by container or unit: what they use, and what keeps them waiting.
+//! Table of control groups, by container or unit: usage, and what delays them.
 
 use super::{Context, group_name, over, ratio, sum};
 use crate::entity::EntityId;
@@ -24,12 +24,12 @@ pub(super) const COLUMNS: [Column; 11] = [
 ];
 pub(super) const SORTED_BY: usize = 5;
 
-/// The bytes that each group reads and writes per second, over all devices.
+/// Returns the bytes that each group reads and writes per second, over all devices.
 fn io(context: &Context<'_>) -> BTreeMap<String, (Option<f64>, Option<f64>)> {
     let mut all: BTreeMap<String, (Option<f64>, Option<f64>)> = BTreeMap::new();
     for change in context.rates.changes::<GroupIo>() {
         let both = all.entry(change.key().upper.to_string()).or_default();
-        // What a device on top of others does is counted there, too.
+        // I/O to a stacked device is counted on the devices below it, too.
         if context.topology.below(&change.key().lower).next().is_some() {
             continue;
         }
@@ -39,7 +39,7 @@ fn io(context: &Context<'_>) -> BTreeMap<String, (Option<f64>, Option<f64>)> {
     all
 }
 
-/// Share of its quota periods in which the quota ran out.
+/// Returns the share of quota periods in which the quota ran out.
 pub(crate) fn throttled(change: &Change<'_, Group>) -> Option<f64> {
     over(change.grown(|g| g.throttled_periods), change.grown(|g| g.periods))
 }

@@ -1,4 +1,4 @@
-//! Network interfaces: rates, and what is dropped.
+//! Table of network interfaces: rates and drops.
 
 use super::Context;
 use crate::entity::EntityId;

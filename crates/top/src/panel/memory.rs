@@ -1,4 +1,4 @@
-//! Memory: what it is used for, and how it moves.
+//! Memory: usage, and paging activity.
 
 use super::{Context, NamedMetric, over};
 use crate::entity::EntityId;
@@ -14,7 +14,7 @@ pub(super) const COLUMNS: [Column; 4] = [
     Column::words("", 1, 9).growing(),
 ];
 
-/// What memory is used for: words of the catalogue, shortened.
+/// Uses of memory, named as in the catalogue, but shorter.
 const USES: [NamedMetric<Meminfo, Gauge>; 14] = [
     ("usable memory", |m| m.mem_total),
     ("available without swapping", |m| m.mem_available),
@@ -32,7 +32,7 @@ const USES: [NamedMetric<Meminfo, Gauge>; 14] = [
     ("swap space unused", |m| m.swap_free),
 ];
 
-/// How it moves, in events a second.
+/// Paging activity, in events per second.
 const MOVES: [NamedMetric<Vmstat, Counter>; 9] = [
     ("page faults", |v| v.pgfault),
     ("page faults that needed I/O", |v| v.pgmajfault),
@@ -45,7 +45,7 @@ const MOVES: [NamedMetric<Vmstat, Counter>; 9] = [
     ("times a task entered direct reclaim", |v| v.allocstall),
 ];
 
-/// Usable memory, and what of it is available, bytes.
+/// Returns usable and available memory, in bytes.
 pub(crate) fn uses(window: &Window) -> Option<(f64, f64)> {
     let memory = window.the::<Meminfo>()?;
     Some((memory.mem_total.get()?, memory.mem_available.get()?))

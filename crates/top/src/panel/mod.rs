@@ -1,4 +1,4 @@
-//! The tables: one file each, which declares columns and computes rows.
+//! Tables of the screen. Each file declares the columns of one table and computes its rows.
 
 mod connections;
 mod cpus;
@@ -23,11 +23,11 @@ pub(crate) use groups::throttled;
 pub(crate) use memory::uses as memory_uses;
 pub(crate) use processes::{AllWaits, TaskWaits, wait_words};
 
-/// What tables are computed from.
+/// Inputs of the tables.
 pub(crate) struct Context<'w> {
-    /// What is read rarely is looked up here.
+    /// For values that are read rarely.
     pub(crate) window: &'w Window,
-    /// Rates are means over this: the same window, or its last step.
+    /// For rates: the same window, or its last step.
     pub(crate) rates: &'w Window,
     pub(crate) topology: &'w Topology,
     pub(crate) history: &'w History,
@@ -38,7 +38,7 @@ pub(crate) struct Context<'w> {
 impl Context<'_> {
     fn course(&self, of: &CourseOf, least: f64) -> Value {
         let values = self.history.course(of);
-        // A scale that ends at nothing would draw noise as mountains.
+        // A scale that ends near zero would draw noise as mountains.
         let most = values.iter().copied().filter(|value| !value.is_nan()).fold(least, f64::max);
         Value::Course(values, most)
     }
@@ -57,7 +57,7 @@ pub(crate) enum Panel {
 }
 
 impl Panel {
-    /// In the order of their keys, from 1.
+    /// All tables, in the order of their keys, from 1.
     pub(crate) const ALL: [Self; 7] =
         [Self::Processes, Self::Groups, Self::Disks, Self::Interfaces, Self::Connections, Self::Cpus, Self::Memory];
 
@@ -73,7 +73,7 @@ impl Panel {
         }
     }
 
-    /// What stands in for rows where there are none.
+    /// Returns the text shown instead of rows if there are none.
     pub(crate) fn none(self) -> &'static str {
         match self {
             Self::Processes => "No processes are visible.",
@@ -98,7 +98,7 @@ impl Panel {
         }
     }
 
-    /// The column that the table is sorted by until the user chooses another.
+    /// Returns the column that the table is sorted by at first.
     pub(crate) fn sorted_by(self) -> usize {
         match self {
             Self::Processes => processes::SORTED_BY,
@@ -107,7 +107,7 @@ impl Panel {
             Self::Interfaces => interfaces::SORTED_BY,
             Self::Connections => connections::SORTED_BY,
             Self::Cpus => 0,
-            // None: the order of the file.
+            // Not sorted: rows keep the order of the file.
             Self::Memory => usize::MAX,
         }
     }
@@ -125,30 +125,30 @@ impl Panel {
     }
 }
 
-/// A metric of a family, and what the screen calls it.
+/// A metric of a family, and its label on the screen.
 pub(crate) type NamedMetric<F, V> = (&'static str, fn(&F) -> V);
 
-/// Nanoseconds a second, as a share.
+/// Converts nanoseconds per second to a share of time.
 pub(crate) fn ratio(ns_per_second: Option<f64>) -> Option<f64> {
     ns_per_second.map(|ns| ns / 1e9)
 }
 
-/// The sum of what is known; `None` if nothing is.
+/// Returns the sum of the known parts; `None` if none is known.
 pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
     parts.into_iter().flatten().reduce(|a, b| a + b)
 }
 
-/// Bits of so many bytes.
+/// Converts bytes to bits.
 pub(crate) fn bits(bytes: Option<f64>) -> Option<f64> {
     bytes.map(|bytes| bytes * 8.0)
 }
 
-/// `None` without a divisor.
+/// Divides; `None` if either number is unknown or the divisor is not positive.
 pub(crate) fn over(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(part? / whole.filter(|whole| *whole > 0.0)?)
 }
 
-/// A control group as people call it: its container or unit, else its path.
+/// Returns the usual name of a control group: its container or unit, or else its path.
 pub(crate) fn group_name(path: &str) -> String {
     if let Some(container) = cgroup::container(path) {
         return format!("container {container}");
@@ -156,24 +156,24 @@ pub(crate) fn group_name(path: &str) -> String {
     cgroup::unit(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The names of processes by their number, for what only knows the number.
+/// Returns the command names of processes by PID, for records that only have the PID.
 pub(crate) fn commands(window: &Window) -> BTreeMap<u32, String> {
     let processes = window.last().map_or(&[][..], |last| &last.task.process);
     processes.iter().map(|p| (p.task.pid, p.command.get().unwrap_or_default().to_owned())).collect()
 }
 
-/// What a function of the kernel is waited in for, in words; the function itself where no words are known.
+/// Describes what a task waits for in a kernel function. Returns the function's name if it has no description.
 pub(crate) fn waited_in(function: &str) -> String {
     waited_for(&[function]).map_or_else(|| function.to_owned(), |pattern| pattern.what.to_owned())
 }
 
-/// The processes of the newest snapshot that has any.
+/// Returns the processes of the newest snapshot that has any.
 pub(crate) fn newest_processes(window: &Window) -> &[Process] {
     let read = window.snapshots().iter().rev().find(|snapshot| !snapshot.task.process.is_empty());
     read.map_or(&[], |snapshot| &snapshot.task.process)
 }
 
-/// The threads of the newest snapshot that has any.
+/// Returns the threads of the newest snapshot that has processes.
 pub(crate) fn newest_threads(window: &Window) -> &[Thread] {
     let read = window.snapshots().iter().rev().find(|snapshot| !snapshot.task.process.is_empty());
     read.map_or(&[], |snapshot| &snapshot.task.thread)

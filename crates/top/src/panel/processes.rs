@@ -1,4 +1,4 @@
-//! Processes and threads: what they use, and what they wait for.
+//! Table of processes and threads: usage, and what they wait for.
 
 use super::{Context, NamedMetric, group_name, newest_processes, newest_threads, over, ratio, sum, waited_in};
 use crate::entity::EntityId;
@@ -24,30 +24,30 @@ pub(super) const COLUMNS: [Column; 10] = [
 ];
 pub(super) const SORTED_BY: usize = 2;
 
-/// A part of the time that is less than this is not worth naming.
+/// Shares of time below this are not reported.
 const NOTABLE: f64 = 0.005;
 
-/// What a process or thread did with its time: mean numbers of its threads.
+/// How a process or thread spent its time, as mean numbers of its threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskWaits {
     /// On a CPU.
     pub(crate) cpu: Option<f64>,
     /// Ready to run, without a CPU.
     pub(crate) ready: Option<f64>,
-    /// Blocked: in uninterruptible sleep, or waiting for asynchronous I/O, by the states that the samples found.
+    /// Blocked in uninterruptible sleep or waiting for asynchronous I/O, according to the sampled states.
     pub(crate) blocked: Option<f64>,
-    /// Where it was blocked most often.
+    /// The kernel function in which it was blocked most often.
     pub(crate) place: Option<String>,
 }
 
 impl TaskWaits {
-    /// Time in which it could not get on.
+    /// Returns the time in which the task was ready or blocked, but not running.
     pub(crate) fn wait(&self) -> Option<f64> {
         sum([self.ready, self.blocked])
     }
 }
 
-/// What processes and threads have in common.
+/// Common interface of processes and threads.
 trait Task: Family<Key = TaskKey> {
     fn state(&self) -> &State;
     fn wait_channel(&self) -> &State;
@@ -64,7 +64,7 @@ macro_rules! task {
             &self.wait_channel
         }
 
-        /// Time on a CPU, and ready to run, as shares.
+        /// Returns the time on a CPU and the time ready to run, as shares.
         fn times(change: &Change<'_, Self>) -> (Option<f64>, Option<f64>) {
             let cpu = sum([change.rate(|t| t.user), change.rate(|t| t.system)]).or_else(|| change.rate(|t| t.cpu_time));
             (ratio(cpu), ratio(change.rate(|t| t.run_delay)))
@@ -74,7 +74,7 @@ macro_rules! task {
 
 task!(Process Thread);
 
-/// How often a thread was found, and how often and where it was blocked.
+/// Number of samples of a thread, and how often and where it was blocked in them.
 #[derive(Default)]
 struct Found {
     samples: usize,
@@ -83,7 +83,8 @@ struct Found {
 }
 
 impl Found {
-    /// `waits_for_io`: whether asynchronous I/O is waited for, and not sockets or nothing.
+    /// Adds the samples of a task. `waits_for_io` is true if a wait for asynchronous I/O is really one for I/O, not for sockets
+    /// or for nothing.
     fn add<T: Task>(&mut self, change: &Change<'_, T>, waits_for_io: bool) {
         for row in change.rows() {
             self.samples += 1;
@@ -107,7 +108,7 @@ impl Found {
     }
 }
 
-/// The waits of every process and thread of a window.
+/// Waits of all processes and threads in a window.
 pub(crate) struct AllWaits<'w> {
     pub(crate) processes: Vec<(Change<'w, Process>, TaskWaits)>,
     pub(crate) threads: Vec<(Change<'w, Thread>, TaskWaits)>,
@@ -140,7 +141,7 @@ impl<'w> AllWaits<'w> {
             .into_iter()
             .map(|process| {
                 let pid = process.key().pid;
-                // A process with one thread stands for it.
+                // A process without thread rows has one thread: use its own row.
                 let found = by_process.remove(&pid).unwrap_or_else(|| {
                     let mut found = Found::default();
                     found.add(&process, moves_bytes.contains(&pid));
@@ -158,7 +159,7 @@ fn bytes(process: &Change<'_, Process>) -> f64 {
     sum([process.grown(|p| p.read_bytes), process.grown(|p| p.write_bytes)]).unwrap_or(0.0)
 }
 
-/// What it mostly waits for, in words; what it does, if it waits for nothing.
+/// Describes what a task mostly waits for, or what it does if it does not wait.
 pub(crate) fn wait_words(waits: &TaskWaits, state: Option<&str>, traced: Option<&'static str>) -> String {
     let (ready, blocked) = (waits.ready.unwrap_or(0.0), waits.blocked.unwrap_or(0.0));
     if blocked >= ready.max(NOTABLE) {
@@ -175,7 +176,7 @@ pub(crate) fn wait_words(waits: &TaskWaits, state: Option<&str>, traced: Option<
     }
 }
 
-/// What a traced process mostly slept for.
+/// Returns what a traced process mostly slept for.
 fn traced_wait(change: &Change<'_, TracedSleep>) -> Option<&'static str> {
     let kinds: [NamedMetric<TracedSleep, Counter>; 9] = [
         ("a lock", |s| s.lock),
@@ -192,7 +193,7 @@ fn traced_wait(change: &Change<'_, TracedSleep>) -> Option<&'static str> {
     waited.filter(|(_, ns)| *ns > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(words, _)| words)
 }
 
-/// The innermost of its control groups.
+/// Returns the innermost control group of a process.
 fn group(process: &Process) -> Option<&str> {
     process.cgroup.get()?.lines().next()
 }
@@ -219,7 +220,7 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
             (waits.cpu.unwrap_or(0.0), group(change.last()).map(Name::from), row)
         })
         .collect();
-    // What waits equally long stands in this order.
+    // Rows with equal waits keep this order.
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     if !context.is_tree {
         return rows.into_iter().map(|(_, _, row)| row).collect();
@@ -265,7 +266,7 @@ fn thread_row(change: &Change<'_, Thread>, waits: &TaskWaits) -> Row {
     Row::new(EntityId::Thread(*change.key()), cells)
 }
 
-/// A control group above its processes, with their sums.
+/// Builds the row of a control group above its processes, with their sums.
 fn group_row(path: Name, members: Vec<Row>) -> Row {
     let total = |column: usize| {
         let known = members.iter().filter_map(|row| match row.cells.get(column)? {
