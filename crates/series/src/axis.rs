@@ -1,20 +1,20 @@
-//! When samples were taken, and the intervals of a chart's time axis.
+//! Sample times, and the intervals of a chart's time axis.
 
 use whyslow_model::row::SampleTime;
 
 const SECOND: i64 = 1_000_000_000;
-/// A step between samples that is longer than this many times those around it is a gap: samples are missing.
+/// A step between samples is a gap if it is longer than this many times the median of the steps around it: samples are missing.
 const GAP: f64 = 2.5;
-/// So many steps before it count, and as many after it.
+/// Number of steps before it, and after it, that count.
 const AROUND: usize = 8;
-/// Of fewer steps it is not known which ones are as long as they should be.
+/// With fewer steps around it, the usual length is unknown.
 const FEWEST: usize = 2;
-/// Lengths of intervals, seconds; beyond a day, whole days.
+/// Lengths of intervals, in seconds. Longer intervals are whole days.
 const WIDTHS: [i64; 20] =
     [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200];
 const DAY: i64 = 86_400;
 
-/// Samples, in order of boot and of time since boot.
+/// Samples, ordered by boot and time since boot.
 pub struct Samples {
     times: Vec<SampleTime>,
     /// For each sample, the number of gaps and reboots before it.
@@ -22,7 +22,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// With gaps where samples are missing, unless readings are at any time, as in captures.
+    /// Divides samples into stretches, at reboots and, with `finds_gaps`, at gaps. Captures have readings at irregular times, so
+    /// that gaps cannot be found in them.
     pub fn new(times: Vec<SampleTime>, finds_gaps: bool) -> Self {
         let step = |pair: &[SampleTime]| {
             let step = pair[1].clock.checked_sub(pair[0].clock).filter(|step| *step > 0);
@@ -42,19 +43,19 @@ impl Samples {
         self.times.len()
     }
 
-    /// When they were taken.
+    /// Times of the samples.
     pub fn times(&self) -> &[SampleTime] {
         &self.times
     }
 
-    /// Nanoseconds from one sample to a later one; `None` across a gap or a reboot.
+    /// Returns the nanoseconds from one sample to a later one; `None` across a gap or a reboot.
     pub fn step(&self, from: usize, to: usize) -> Option<u64> {
         let (a, b) = (self.times.get(from)?, self.times.get(to)?);
         (self.stretches[from] == self.stretches[to]).then_some(())?;
         b.clock.checked_sub(a.clock).filter(|step| *step > 0)
     }
 
-    /// The last of these consecutive samples before a gap or a reboot.
+    /// Returns the last sample of `from..=until` before a gap or a reboot.
     pub(crate) fn last_without_gap(&self, from: usize, until: usize) -> usize {
         let own = self.stretches[from];
         from + self.stretches[from..=until].partition_point(|stretch| *stretch == own) - 1
@@ -65,8 +66,8 @@ impl Samples {
     }
 }
 
-/// Whether a step is much longer than those around it, up to a reboot. Their median is that of the usual interval, be it the one
-/// before or the one after a change of it, and other gaps among them.
+/// Returns true if a step is much longer than those around it, up to a reboot. The median of those is the usual interval, even if
+/// the interval changes here or there are other gaps among them.
 fn is_long(step: u64, steps: &[Option<u64>], at: usize) -> bool {
     let known = |step: &Option<u64>| *step;
     let before = steps[..at].iter().rev().map_while(known).take(AROUND);
@@ -80,18 +81,18 @@ fn is_long(step: u64, steps: &[Option<u64>], at: usize) -> bool {
     step as f64 > GAP * *median as f64
 }
 
-/// Consecutive intervals, each from the end of the previous one.
+/// Consecutive intervals. Each begins at the end of the previous one.
 pub(crate) struct Axis {
-    /// Nanoseconds since 1970, ascending.
+    /// Nanoseconds since 1970, in ascending order.
     ends: Vec<i64>,
-    /// The interval of each sample.
+    /// Index of the interval of each sample.
     of_sample: Vec<usize>,
-    /// Whether each sample has an interval of its own.
+    /// True if each sample has its own interval.
     pub(crate) is_exact: bool,
 }
 
 impl Axis {
-    /// An interval for each sample, or at most about so many of equal length.
+    /// Creates one interval per sample if there are at most `most`; otherwise about `most` intervals of equal length.
     pub(crate) fn new(samples: &Samples, most: usize) -> Self {
         let mut ends: Vec<i64> = samples.times.iter().map(|time| time.at).collect();
         let gaps: Vec<i64> = (1..samples.len())
@@ -108,7 +109,7 @@ impl Axis {
         Self::with_ends(samples, ends, is_exact)
     }
 
-    /// An interval for each sample, in their order.
+    /// Creates one interval per sample, in the order of the samples.
     pub(crate) fn of_each(samples: &Samples) -> Self {
         let ends = samples.times.iter().map(|time| time.at).collect();
         Self { ends, of_sample: (0..samples.len()).collect(), is_exact: true }
@@ -125,12 +126,12 @@ impl Axis {
         self.ends.len()
     }
 
-    /// The interval of a sample.
+    /// Returns the index of a sample's interval.
     pub(crate) fn interval(&self, sample: usize) -> usize {
         self.of_sample[sample]
     }
 
-    /// The intervals between two samples, each with its share of the time between them.
+    /// Returns the intervals between two samples, each with its share of the time between them.
     pub(crate) fn parts(&self, samples: &Samples, from: usize, to: usize) -> impl Iterator<Item = (usize, f64)> {
         let (first, last) = (self.of_sample[from], self.of_sample[to]);
         let (start, end) = (samples.at(from), samples.at(to));
@@ -147,13 +148,13 @@ impl Axis {
         })
     }
 
-    /// The ends of the intervals, seconds since 1970.
+    /// Returns the ends of the intervals, in seconds since 1970.
     pub(crate) fn seconds(&self) -> Vec<f64> {
-        // To the millisecond: more would say nothing, and take space.
+        // To the millisecond: more precision has no use and takes space.
         self.ends.iter().map(|end| (*end as f64 / 1e6).round() / 1e3).collect()
     }
 
-    /// The samples that counts are needed of: the first of each stretch, and the last of each interval.
+    /// Marks the samples whose histogram counts are needed: the first of each stretch, and the last of each interval.
     pub(crate) fn samples_for_counts(&self, samples: &Samples) -> Vec<bool> {
         let last = samples.len().saturating_sub(1);
         let is_wanted = |at: usize| {
@@ -167,13 +168,13 @@ impl Axis {
     }
 }
 
-/// The end of an interval without values within a gap, so that nothing is drawn across it.
+/// Returns the end of an empty interval in the middle of a gap, so that no line is drawn across the gap.
 fn empty_end(before: i64, after: i64) -> Option<i64> {
     let middle = before + after.checked_sub(before)? / 2;
     (before < middle && middle < after).then_some(middle)
 }
 
-/// Regular intervals from before the first time to the last, at most about so many.
+/// Returns the ends of regular intervals, from before the first time to the last. There are about `most` at most.
 fn regular(first: i64, last: i64, most: usize) -> Vec<i64> {
     let seconds = (last - first) / SECOND;
     let least = seconds / i64::try_from(most).unwrap_or(i64::MAX) + 1;
@@ -187,7 +188,7 @@ fn regular(first: i64, last: i64, most: usize) -> Vec<i64> {
 mod tests {
     use super::*;
 
-    /// A second.
+    /// A second, in nanoseconds.
     const NS: u64 = SECOND as u64;
 
     fn samples(seconds: &[i64]) -> Samples {
@@ -240,7 +241,7 @@ mod tests {
         let all: Vec<i64> = (7..=87).collect();
         let samples = samples(&all);
         let axis = Axis::new(&samples, 10);
-        // 80 s in at most about ten: ten seconds each, the first from 0 to 10.
+        // 80 s in about ten intervals at most: ten seconds each, the first from 0 to 10.
         assert_eq!(axis.seconds(), [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]);
         assert_eq!((axis.interval(0), axis.interval(3), axis.interval(4), axis.interval(80)), (0, 0, 1, 8));
     }

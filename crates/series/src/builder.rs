@@ -1,4 +1,4 @@
-//! From readings to charts.
+//! Builds charts from readings.
 
 use crate::axis::{Axis, Samples};
 use crate::heat::HeatPlot;
@@ -14,25 +14,25 @@ use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-/// The most columns of a heat map.
+/// Maximum number of columns of a heat map.
 const MOST_COLUMNS: usize = 240;
 
-/// Names of series, by the id of their chart.
+/// Names of series, by chart id.
 pub type SeriesNames = BTreeMap<String, BTreeSet<String>>;
 
-/// The samples of charts, and the intervals of their time axes.
+/// Samples of charts, and the intervals of their time axes.
 pub struct ChartAxes {
     samples: Samples,
     axis: Axis,
-    /// An interval for each sample, for sums whose minimum and maximum matter.
+    /// One interval per sample, for sums whose minimum and maximum matter.
     fine: Axis,
-    /// Heat maps are coarser.
+    /// Intervals of heat maps, which are coarser.
     heat: Axis,
 }
 
 impl ChartAxes {
-    /// Over these samples, with at most about so many intervals. Captures have readings at any time, so that missing ones do not
-    /// show.
+    /// Creates the axes over these samples, with about `most` intervals at most. A capture has readings at irregular times, so
+    /// that missing ones cannot be detected.
     pub fn new(samples: Vec<SampleTime>, most: usize, is_capture: bool) -> Self {
         let samples = Samples::new(samples, !is_capture);
         let axis = Axis::new(&samples, most);
@@ -49,23 +49,23 @@ pub struct ChartBuilder {
     kept: SeriesNames,
 }
 
-/// What is read of a family, and the charts that it makes.
+/// The columns to read of a family, and the charts computed from them.
 struct FamilyReadings {
     info: &'static FamilyInfo,
     selection: ColumnSelection,
     by_key: HashMap<Vec<KeyPart>, usize>,
     entities: Vec<Entity>,
-    /// The entity of the previous reading: recordings are sorted by entity.
+    /// The entity of the previous reading. Checked first, because recordings are sorted by entity.
     current: usize,
     plots: Vec<Plot>,
     heat_plots: Vec<HeatPlot>,
 }
 
-/// An entity, and its previous reading.
+/// An entity and its previous reading.
 struct Entity {
     key: Vec<KeyPart>,
     name: String,
-    /// The sample; there is none before the first.
+    /// The sample of that reading; `None` before the first.
     sample: Option<usize>,
     values: Vec<Value>,
     /// Nanoseconds between the two previous readings.
@@ -73,7 +73,7 @@ struct Entity {
 }
 
 impl ChartBuilder {
-    /// For these charts.
+    /// Creates a builder for these charts.
     pub fn new(specs: Vec<&'static ChartSpec>, axes: Arc<ChartAxes>) -> Self {
         let mut builder = Self { axes, specs, families: Vec::new(), kept: SeriesNames::new() };
         for spec in builder.specs.clone() {
@@ -85,18 +85,18 @@ impl ChartBuilder {
         builder
     }
 
-    /// The same, which also draws these series as far as they are known, however small or idle their entities are: charts that have
-    /// them can be continued.
+    /// Also draws these series where they are known, however small or idle their entities are. Charts that already have them can
+    /// then be continued.
     pub fn also_drawing(self, kept: SeriesNames) -> Self {
         Self { kept, ..self }
     }
 
-    /// The columns to be read, in the order that [`add`](Self::add) refers to.
+    /// Returns the columns to read. [`add`](Self::add) refers to them by their position.
     pub fn selections(&self) -> Vec<ColumnSelection> {
         self.families.iter().map(|family| family.selection.clone()).collect()
     }
 
-    /// Adds the columns of a source to those that are read of its family.
+    /// Adds the columns of a source to those to read of its family.
     fn select(&mut self, spec: &ChartSpec, source: &'static SourceSpec) {
         let is_heat = spec.kind == ChartKind::Heat;
         let name = source.family.name;
@@ -109,7 +109,7 @@ impl ChartBuilder {
         self.families[at].select(source);
     }
 
-    /// Makes the plots, once it is known which columns are read.
+    /// Creates the plots, once all columns to read are known.
     fn plot(&mut self) {
         for &spec in &self.specs {
             for source in spec.sources {
@@ -128,11 +128,12 @@ impl ChartBuilder {
         }
     }
 
-    /// Adds a reading of a selection. Readings of different entities may come in any order, those of an entity in order of time.
+    /// Adds a reading of a selection. Readings of different entities may come in any order; those of one entity must be in order
+    /// of time.
     pub fn add(&mut self, selection: usize, reading: ColumnReading<'_>) {
         let until = reading.until.min(self.axes.samples.len().saturating_sub(1));
         self.add_step(selection, reading, false);
-        // In how many of the samples the values are the same does not matter, but where samples are missing does.
+        // The number of samples in a run of equal values does not matter, but the gaps between them do.
         let is_heat = self.families.get(selection).is_some_and(FamilyReadings::is_heat);
         let mut from = reading.sample;
         while from < until {
@@ -143,7 +144,7 @@ impl ChartBuilder {
         }
     }
 
-    /// Adds the reading of one sample; of the last one of a run, if the previous reading is of the first.
+    /// Adds the reading of one sample. With `is_run`, it is the last sample of a run whose first sample was the previous reading.
     fn add_step(&mut self, selection: usize, reading: ColumnReading<'_>, is_run: bool) {
         let ChartAxes { samples, axis, fine, heat } = &*self.axes;
         if reading.sample >= samples.len() {
@@ -178,7 +179,7 @@ impl ChartBuilder {
         }
     }
 
-    /// The charts that have data, in the order in which they were given.
+    /// Returns the charts that have data, in the order of their specifications.
     pub fn finish(self) -> Vec<Chart> {
         let Self { axes, specs, families, kept } = self;
         let ChartAxes { samples, axis, heat: heat_axis, .. } = &*axes;
@@ -191,7 +192,7 @@ impl ChartBuilder {
         }
         let mut charts = Vec::new();
         for spec in specs {
-            // Of several sources the first that has data.
+            // The first source that has data wins.
             let own = |plot: &mut Plot| plot.chart.id == spec.id;
             let mut sources: Vec<Plot> = plots.extract_if(.., own).collect();
             sources.sort_by_key(Plot::position);
@@ -231,7 +232,7 @@ impl FamilyReadings {
         self.selection.metrics = wanted.collect::<BTreeSet<usize>>().into_iter().collect();
     }
 
-    /// The number of an entity.
+    /// Returns the index of an entity. Adds the entity if it is new.
     fn entity(&mut self, key: &[KeyPart]) -> usize {
         if self.entities.get(self.current).is_some_and(|entity| entity.key == key) {
             return self.current;
@@ -246,7 +247,7 @@ impl FamilyReadings {
     }
 }
 
-/// The name of an entity, as its key prints.
+/// Formats the name of an entity as its key prints it.
 fn entity_name(info: &FamilyInfo, key: &[KeyPart]) -> String {
     struct Namer<'a> {
         family: &'a str,

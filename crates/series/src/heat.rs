@@ -1,4 +1,4 @@
-//! Heat maps: how many values were added to a histogram, by their size and over time.
+//! Heat maps: the number of values added to a histogram, by size and over time.
 
 use crate::axis::{Axis, Samples};
 use crate::plot::Before;
@@ -9,24 +9,24 @@ use whyslow_model::histogram::{Histogram, span};
 use whyslow_model::row::ColumnReading;
 use whyslow_model::value::Value;
 
-/// A histogram has 32 buckets per octave; a heat map joins so many, which makes two.
+/// A histogram has 32 buckets per octave. A heat map joins this many, which leaves two.
 const JOINED: u32 = 16;
 
-/// Counts by joined bucket, for each interval; `None` where nothing was observed.
+/// Counts by joined bucket for each interval; `None` if nothing was observed.
 type Counts = Vec<Option<BTreeMap<u32, u64>>>;
 
-/// The heat maps of a chart.
+/// Heat maps of a chart.
 pub(crate) struct HeatPlot {
     pub(crate) chart: &'static ChartSpec,
     source: &'static SourceSpec,
-    /// The position of the histogram in a reading, and the factor to the unit of the chart.
+    /// Position of the histogram in a reading, and the factor to the chart's unit.
     column: Option<(usize, f64)>,
-    /// By number of the entity, or one for all: the name, and the counts.
+    /// Names and counts by index of the entity; one entry for a sum.
     drawn: BTreeMap<usize, (String, Counts)>,
 }
 
 impl HeatPlot {
-    /// Of a source of a chart, with readings of these columns.
+    /// Creates a plot of a source of a chart, for readings of these columns.
     pub(crate) fn new(chart: &'static ChartSpec, source: &'static SourceSpec, columns: &[usize]) -> Self {
         let of = source.lines.iter().find_map(|line| match line.amount {
             Amount::Values { of } => Some(of),
@@ -39,7 +39,8 @@ impl HeatPlot {
         Self { chart, source, column, drawn: BTreeMap::new() }
     }
 
-    /// Adds a reading of an entity. What was added since the previous one counts for the interval in which it was read.
+    /// Adds a reading of an entity. What was added to the histogram since the previous reading counts for the interval of this
+    /// one.
     pub(crate) fn add(
         &mut self,
         axis: &Axis,
@@ -64,7 +65,7 @@ impl HeatPlot {
         }
     }
 
-    /// The heat maps: of entities with values, those with the most.
+    /// Returns the heat maps of the entities with the most values.
     pub(crate) fn finish(self, samples: &Samples, axis: &Axis) -> Vec<Chart> {
         let Some((_, factor)) = self.column else { return Vec::new() };
         let total = |counts: &Counts| counts.iter().flatten().flat_map(BTreeMap::values).sum::<u64>();
@@ -93,7 +94,7 @@ impl HeatPlot {
                 signals: self.chart.signals.iter().map(|&signal| signal.to_owned()).collect(),
                 times: times.clone(),
                 left_out,
-                // Dividing is exact where multiplying by a fraction is not.
+                // Dividing is exact; multiplying by a fraction is not.
                 buckets: buckets.iter().map(|bucket| span(bucket * JOINED).0 as f64 / (1.0 / factor).round()).collect(),
                 counts: counts.iter().map(|counts| row(counts.as_ref(), &buckets)).collect(),
                 ..Chart::default()
@@ -110,7 +111,7 @@ fn count(counts: &mut BTreeMap<u32, u64>, added: &Histogram) {
     }
 }
 
-/// The joined buckets from the first to the one after the last that has values.
+/// Returns the joined buckets from the first used one to the one after the last.
 fn edges(counts: &Counts) -> Vec<u32> {
     let used = || counts.iter().flatten().flat_map(|counts| counts.iter().filter(|(_, count)| **count > 0));
     let first = used().map(|(bucket, _)| *bucket).min();
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn buckets_are_joined_to_two_an_octave() {
         let mut counts = BTreeMap::new();
-        // 1024 to 1535 and 1536 to 2047 are a joined bucket each.
+        // 1024 to 1535, and 1536 to 2047, are one joined bucket each.
         count(&mut counts, &Histogram::from_values([1024, 1535, 1536, 2047, 2048]));
         let all: Counts = vec![None, Some(counts), Some(BTreeMap::new())];
         let buckets = edges(&all);

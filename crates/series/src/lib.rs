@@ -1,10 +1,12 @@
-//! Counters over time as rates, and the charts that they make. Pure: readings come from a Window or a recording.
+//! Turns counters over time into rates and charts. Pure: readings come from a Window or a recording.
 //!
-//! [`charts`] is the table of charts, each declared once with the columns of the catalogue that it is computed from. [`ChartBuilder`]
-//! takes readings in any order of entities, each entity's in order of time, and computes mean, minimum and maximum for each
-//! interval of a time axis. Wrap, reset, hot-plug and reboot are handled as in a Window, and gaps stay gaps.
+//! [`charts`] is the table of charts. Each is declared once, with the catalogue columns that it is computed from.
+//! [`ChartBuilder`] takes readings and computes mean, minimum and maximum for each interval of a time axis. Entities may come in
+//! any order, the readings of each in order of time. Counter wraps, resets, hot-plug and reboots are handled as in a Window, and
+//! gaps stay gaps.
 //!
-//! [`charts_of_bench`], [`charts_of_trial`] and [`charts_of_walk`] draw results, by queue depth, block size or pair instead of time.
+//! [`charts_of_bench`], [`charts_of_trial`] and [`charts_of_walk`] draw results, by queue depth, block size or pair instead of
+//! time.
 
 mod axis;
 mod builder;

@@ -1,9 +1,9 @@
-//! The values of one series over the intervals of an axis.
+//! Values of one series over the intervals of an axis.
 
 use whyslow_model::chart::ChartSeries;
 
-/// What is known of an interval. A value is an amount per unit: growth per second, a level times seconds per second, the growth
-/// of one counter per growth of another. Amounts and units add up, so that the mean is that of the whole interval.
+/// Data of one interval. A value is an amount per unit: growth per second, a level times seconds per second, or the growth of one
+/// counter per growth of another. Amounts and units add up, so that the mean is that of the whole interval.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     amount: f64,
@@ -14,7 +14,7 @@ struct Interval {
 
 const NOTHING: Interval = Interval { amount: 0.0, units: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
 
-/// The intervals from the first to the last with values.
+/// Intervals from the first to the last with values.
 #[derive(Default)]
 pub(crate) struct Line {
     first: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Adds to an interval. An amount of no units has no value.
+    /// Adds an amount and its units to an interval. Without units there is no value.
     pub(crate) fn add(&mut self, interval: usize, amount: f64, units: f64) {
         if units > 0.0 {
             let value = amount / units;
@@ -49,22 +49,22 @@ impl Line {
         &mut self.intervals[at]
     }
 
-    /// The amounts and units of each interval.
+    /// Returns the amount and the units of each interval.
     pub(crate) fn amounts(&self) -> impl Iterator<Item = (usize, f64, f64)> {
         self.intervals.iter().enumerate().map(|(at, of)| (self.first + at, of.amount, of.units))
     }
 
-    /// The sum of all amounts.
+    /// Returns the sum of all amounts.
     pub(crate) fn amount(&self) -> f64 {
         self.intervals.iter().map(|of| of.amount).sum()
     }
 
-    /// Whether it has a value.
+    /// Returns true if any interval has a value.
     pub(crate) fn is_known(&self) -> bool {
         self.intervals.iter().any(|of| of.units > 0.0)
     }
 
-    /// Whether it has a value wherever the other has one.
+    /// Returns true if this line has a value wherever the other has one.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let has = |at: usize| {
             let own = at.checked_sub(self.first).and_then(|at| self.intervals.get(at));
@@ -73,12 +73,13 @@ impl Line {
         other.amounts().filter(|(_, _, units)| *units > 0.0).all(|(at, ..)| has(at))
     }
 
-    /// Whether all of its values are zero.
+    /// Returns true if all values are zero.
     pub(crate) fn is_zero(&self) -> bool {
         self.intervals.iter().all(|of| of.units <= 0.0 || (of.min == 0.0 && of.max == 0.0))
     }
 
-    /// The series over so many intervals, with minimum and maximum if there can be several values in an interval, and are.
+    /// Returns the series over `intervals` intervals. Adds minimum and maximum if `has_range` is true and they differ in any
+    /// interval.
     pub(crate) fn series(&self, name: String, entity: String, intervals: usize, has_range: bool) -> ChartSeries {
         let has_range = has_range && self.intervals.iter().any(|of| of.min < of.max);
         let of = |value: fn(&Interval) -> f64| {
@@ -101,9 +102,9 @@ impl Line {
     }
 }
 
-/// Five significant digits: more cannot be seen, and would take half of a report's space.
+/// Rounds to five significant digits: more cannot be seen, and would take up half of a report's size.
 pub(crate) fn rounded(value: f64) -> f64 {
-    // Not -0.0, which the sum of nothing is.
+    // Avoids -0.0, which is the sum of nothing.
     format!("{value:.4e}").parse().unwrap_or(value) + 0.0
 }
 

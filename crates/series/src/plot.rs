@@ -11,23 +11,23 @@ use whyslow_model::key::KeyPart;
 use whyslow_model::row::ColumnReading;
 use whyslow_model::value::{State, Value};
 
-/// Readings that are taken rarely, such as settings, are valid until the next one if that is within this time, nanoseconds; they
-/// are taken once a minute.
+/// Readings that are taken rarely, such as settings (once a minute), stay valid until the next one if it follows within this
+/// time. In nanoseconds.
 const VALID_NS: u64 = 75 * 1_000_000_000;
-/// Readings of an entity that are this many times as far apart as the previous ones do not show its level in between.
+/// If the gap between two readings of an entity is more than this many times the previous gap, the level in between is unknown.
 const LAPSE: u64 = 3;
-/// The weight of a level at an instant beside levels over times, in seconds.
+/// Weight of a level at an instant compared with levels over time, in seconds.
 const INSTANT: f64 = 1e-6;
 
-/// The previous reading of an entity, if the difference from it means something.
+/// The previous reading of an entity, if the difference from it is meaningful.
 pub(crate) struct Before<'b> {
     pub(crate) sample: usize,
     pub(crate) values: &'b [Value],
-    /// Nanoseconds since then.
+    /// Nanoseconds since that reading.
     pub(crate) step: u64,
-    /// Nanoseconds from the reading before that one.
+    /// Nanoseconds between that reading and the one before.
     pub(crate) previous_step: Option<u64>,
-    /// Whether the values are those of all samples in between.
+    /// True if all samples in between have the same values.
     pub(crate) is_run: bool,
 }
 
@@ -36,7 +36,7 @@ impl Before<'_> {
         self.step as f64 / 1e9
     }
 
-    /// Whether a level was in force since then.
+    /// Returns true if the level has been valid since the previous reading.
     fn lasts(&self, now: usize) -> bool {
         let is_next = self.is_run || self.sample + 1 == now;
         is_next || self.step <= VALID_NS || self.previous_step.is_some_and(|before| self.step / LAPSE <= before)
@@ -45,25 +45,25 @@ impl Before<'_> {
 
 /// A column of a reading.
 struct Term {
-    /// Its position in the catalogue.
+    /// Position in the catalogue.
     column: usize,
-    /// Its position in the reading.
+    /// Position in the reading.
     at: usize,
     metric: &'static Metric,
-    /// The factor to the unit of the chart.
+    /// Factor to the chart's unit.
     factor: f64,
 }
 
-/// How a line is computed from a reading.
+/// Computation of a line from a reading.
 struct Formula {
     amount: &'static Amount,
     first: Vec<Term>,
     second: Vec<Term>,
-    /// In place of the second ones, where those are not known.
+    /// Replaces `second` if that is unknown.
     alternative: Vec<Term>,
 }
 
-/// An amount and its units, and whether they are of the time since the previous reading or of this moment.
+/// An amount and its units, either over the time since the previous reading or at this instant.
 struct Quantity {
     amount: f64,
     units: f64,
@@ -132,7 +132,7 @@ impl Formula {
     }
 }
 
-/// The growth of those counters that are known; `None` if none is, or one was reset.
+/// Returns the growth of the known counters; `None` if none is known or one was reset.
 fn growth_of(terms: &[Term], before: &[Value], now: &[Value]) -> Option<f64> {
     let is_known = |value: &Value| matches!(value, Value::Counter(counter) if counter.get().is_some());
     let mut sum = None;
@@ -152,12 +152,12 @@ fn levels(terms: &[Term], reading: &ColumnReading<'_>) -> impl Iterator<Item = O
     })
 }
 
-/// The sum of those that are known; `None` if none is.
+/// Returns the sum of the known values; `None` if none is known.
 fn known_sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().reduce(|a, b| a + b)
 }
 
-/// The sum of all; `None` if one is not known.
+/// Returns the sum of all values; `None` if one is unknown.
 fn whole_sum(mut values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.try_fold(0.0, |sum, value| Some(sum + value?))
 }
@@ -169,47 +169,47 @@ fn over_time(level: f64, before: Option<&Before<'_>>, now: usize) -> Quantity {
     }
 }
 
-/// An entity, or several of the same name, with their lines.
+/// An entity, or several of the same name, with its lines.
 struct Drawn {
     name: String,
-    /// The first part of the key: the path of a control group.
+    /// First part of the key: the path of a control group.
     path: String,
-    /// Whether the kernel has a number for it; partitions have none.
+    /// True if the kernel has a number for it. Partitions have none.
     has_identity: bool,
-    /// The file system on a mount point, if it is known and was the same at each reading.
+    /// File system on a mount point, if it is known and was the same at each reading.
     file_system: Option<State>,
     lines: Vec<Line>,
 }
 
-/// The series of a chart, from one family.
+/// Series of a chart, from one family.
 pub(crate) struct Plot {
     pub(crate) chart: &'static ChartSpec,
     source: &'static SourceSpec,
     formulas: Vec<Formula>,
-    /// The column with the command of a process or the devices behind an interrupt line, and those with the kernel's numbers.
+    /// Columns with the command of a process or the devices of an interrupt line, and with the kernel's numbers of entities.
     word: Option<usize>,
     identities: Vec<usize>,
-    /// The column with the number of the file system on a mount point.
+    /// Column with the number of the file system on a mount point.
     file_system: Option<usize>,
     drawn: Vec<Drawn>,
-    /// By name, for sums over several entities.
+    /// Index in `drawn` by name, for sums over several entities.
     by_name: HashMap<String, usize>,
-    /// For each entity what it is drawn as.
+    /// Index in `drawn` for each entity.
     places: Vec<Option<usize>>,
-    /// Of sums, the seconds of each interval that were observed.
+    /// Observed seconds of each interval, for sums.
     observed: Vec<f64>,
-    /// For each entity the last of these intervals, and the seconds of it that were observed of the entity.
+    /// For each entity, the last of these intervals and the seconds of it in which the entity was observed.
     current: Vec<(usize, f64)>,
 }
 
-/// The series, and how many entities are left out.
+/// Series, and the number of entities left out.
 pub(crate) struct DrawnSeries {
     pub(crate) series: Vec<ChartSeries>,
     pub(crate) left_out: usize,
 }
 
 impl Plot {
-    /// Of a source of a chart, with readings of these columns.
+    /// Creates a plot of a source of a chart, for readings of these columns.
     pub(crate) fn new(chart: &'static ChartSpec, source: &'static SourceSpec, columns: &[usize]) -> Self {
         let position = |column| columns.iter().position(|known| *known == column);
         let (word, file_system) = match source.entities {
@@ -234,12 +234,12 @@ impl Plot {
         }
     }
 
-    /// The position of its source among those of the chart.
+    /// Returns the position of its source among those of the chart.
     pub(crate) fn position(&self) -> usize {
         self.chart.sources.iter().position(|source| std::ptr::eq(source, self.source)).unwrap_or(0)
     }
 
-    /// Adds a reading of an entity, by its number and name, each entity's in order of time.
+    /// Adds a reading of an entity, given by index and name. The readings of each entity must be in order of time.
     pub(crate) fn add(
         &mut self,
         (samples, axis): (&Samples, &Axis),
@@ -272,7 +272,7 @@ impl Plot {
         }
     }
 
-    /// Whether its lines are sums over entities.
+    /// Returns true if its lines are sums over entities.
     pub(crate) fn is_sum(&self) -> bool {
         matches!(
             self.source.entities,
@@ -280,12 +280,13 @@ impl Plot {
         )
     }
 
-    /// Whether its lines need an interval for each sample until they are complete: their minimum and maximum are those of a sum.
+    /// Returns true if its lines need one interval per sample until they are complete, because minimum and maximum are those of a
+    /// sum.
     pub(crate) fn is_fine(&self) -> bool {
         self.source.entities == Entities::Sum
     }
 
-    /// Of sums, the time that was observed in each interval is the longest time that an entity was.
+    /// Updates the observed time of each interval, for sums. It is the longest time for which any entity was observed.
     fn observe(&mut self, entity: usize, parts: impl Iterator<Item = (usize, f64)>, seconds: f64) {
         if entity >= self.current.len() {
             self.current.resize(entity + 1, (usize::MAX, 0.0));
@@ -303,12 +304,12 @@ impl Plot {
         }
     }
 
-    /// What an entity is drawn as.
+    /// Returns the index in `drawn` of an entity. Adds it if it is new.
     fn place(&mut self, entity: usize, name: &str, before: Option<&Before<'_>>, reading: &ColumnReading<'_>) -> usize {
         if entity >= self.places.len() {
             self.places.resize(entity + 1, None);
         }
-        // A process that runs another program has another name from then on.
+        // A process that executes another program has another name from then on.
         let differs = |at: usize| before.is_some_and(|before| before.values.get(at) != reading.values.get(at));
         let is_renamed = self.word.is_some_and(differs);
         if let Some(place) = self.places[entity].filter(|_| !is_renamed) {
@@ -358,8 +359,8 @@ impl Plot {
         }
     }
 
-    /// The series over the intervals of the axis; `None` without values. What is among `kept`, which are names of series, is drawn whatever
-    /// its rank.
+    /// Returns the series over the intervals of the axis; `None` if there are no values. Series named in `kept` are drawn
+    /// whatever their rank.
     pub(crate) fn finish(mut self, samples: &Samples, axis: &Axis, kept: &BTreeSet<String>) -> Option<DrawnSeries> {
         if self.is_sum() {
             self.complete_sums(samples, axis);
@@ -376,7 +377,7 @@ impl Plot {
         }
         let count = known.len();
         let mut shown: Vec<Drawn> = known.into_iter().filter(|drawn| is_all_idle || !is_idle(drawn)).collect();
-        // Of entities with the same sum, in the order of their names.
+        // Entities with the same sum are ordered by name.
         let rank = |drawn: &Drawn| drawn.lines.iter().map(|line| self.weight(line)).sum::<f64>();
         shown.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
         let most = self.most();
@@ -396,15 +397,15 @@ impl Plot {
         Some(DrawnSeries { series: series.collect(), left_out })
     }
 
-    /// The label of a line of an entity.
+    /// Returns the label of a line of an entity.
     fn series_name(&self, drawn: &Drawn, line: &LineSpec) -> String {
         let parts = [&*drawn.name, line.label].into_iter().filter(|part| !part.is_empty());
         let name = parts.collect::<Vec<_>>().join(" ");
         if name.is_empty() { self.chart.title.to_owned() } else { name }
     }
 
-    /// What decides who is drawn: amounts over the whole time for rates and ratios, which makes that the busiest ones; for shares
-    /// the mean, which makes that the fullest ones.
+    /// Returns the weight that decides which entities are drawn. For rates and ratios it is the total amount, which selects the
+    /// busiest. For shares it is the mean, which selects the fullest.
     fn weight(&self, line: &Line) -> f64 {
         let is_part = self.source.lines.iter().any(|line| matches!(line.amount, Amount::Part { .. }));
         if !is_part {
@@ -430,7 +431,8 @@ impl Plot {
         }
     }
 
-    /// A sum's rate is per second that was observed, not per second of each entity; its intervals become those of the axis.
+    /// Completes sums: their rate is per observed second, not per second of each entity. Maps their intervals to those of the
+    /// axis.
     fn complete_sums(&mut self, samples: &Samples, axis: &Axis) {
         let observed = std::mem::take(&mut self.observed);
         let is_fine = self.is_fine();
@@ -442,7 +444,7 @@ impl Plot {
                     if !line.is_known() {
                         continue;
                     }
-                    // Where the name was not seen, though others were, nothing of it happened.
+                    // Where others were observed but not this name, it did nothing.
                     let mut amounts = vec![0.0; observed.len()];
                     for (at, amount, _) in line.amounts() {
                         amounts[at] = amount;
@@ -458,8 +460,8 @@ impl Plot {
         }
     }
 
-    /// Leaves out partitions if there are whole devices, control groups that have groups below them, and further mount points of a
-    /// file system.
+    /// Leaves out partitions if there are whole devices, control groups that have groups below them, and further mount points of
+    /// a file system.
     fn leave_out_parts(&mut self) {
         match self.source.entities {
             Entities::TopWhole(_) if self.drawn.iter().any(|drawn| drawn.has_identity) => {
@@ -484,14 +486,14 @@ impl Plot {
 }
 
 impl Drawn {
-    /// Whether the other is the same file system, and has no values at other times.
+    /// Returns true if this already shows the other: the same file system, with values wherever the other has them.
     fn shows(&self, other: &Self) -> bool {
         let is_same = self.file_system.is_some() && self.file_system == other.file_system;
         is_same && self.lines.iter().zip(&other.lines).all(|(own, other)| own.covers(other))
     }
 }
 
-/// A word of a reading; `None` if it is not known.
+/// Returns a word of a reading; `None` if it is unknown.
 fn state<'r>(reading: &'r ColumnReading<'_>, at: usize) -> Option<&'r State> {
     match reading.values.get(at)? {
         Value::State(state) => Some(state).filter(|state| state.get().is_some()),
@@ -499,13 +501,13 @@ fn state<'r>(reading: &'r ColumnReading<'_>, at: usize) -> Option<&'r State> {
     }
 }
 
-/// The groups above a control group.
+/// Returns the ancestors of a control group.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let above = path.match_indices('/').map(|(at, _)| if at == 0 { "/" } else { &path[..at] });
     above.filter(move |above| *above != path)
 }
 
-/// `IRQ 36 (virtio1-req.0)`, `LOC (Local timer interrupts)`.
+/// Formats an interrupt line: `IRQ 36 (virtio1-req.0)`, `LOC (Local timer interrupts)`.
 fn interrupt_line(line: &str, devices: Option<&str>) -> String {
     let number = if line.bytes().all(|byte| byte.is_ascii_digit()) { "IRQ " } else { "" };
     let devices = devices.map_or_else(String::new, |devices| format!(" ({devices})"));

@@ -1,4 +1,4 @@
-//! Rows of counters into rows of rates.
+//! Converts rows of counters to rows of rates.
 
 use crate::step::{growth, is_same_entity};
 use std::collections::HashMap;
@@ -7,33 +7,34 @@ use whyslow_model::key::KeyPart;
 use whyslow_model::row::AnyRow;
 use whyslow_model::value::{Gauge, Value};
 
-/// What is added to a counter's name.
+/// Suffix of a counter's name.
 const PER_SECOND: &str = "_per_s";
-/// An entity that was not seen for so long, nanoseconds, is forgotten; only what is read seldom has longer steps.
+/// Entities that were not seen for this long are forgotten, in nanoseconds. Only values that are read rarely have longer steps.
 const FORGET: u64 = 3600 * 1_000_000_000;
-/// So many entities are remembered in any case.
+/// Number of entities that are remembered in any case.
 const REMEMBER: usize = 4096;
 
-/// The rates of one family's rows, which come in the order of time.
+/// Computes the rates of one family's rows, which must come in order of time.
 pub struct RowRates {
     counted: FamilyInfo,
-    /// The family as it is written: counters are gauges there.
+    /// The family as it is written, with gauges instead of counters.
     pub family: FamilyInfo,
     last: HashMap<Vec<KeyPart>, (u64, Vec<Value>)>,
-    /// As many entities are remembered before those that are gone are looked for.
+    /// Number of entities that triggers the next search for those that are gone.
     most: usize,
 }
 
 impl RowRates {
-    /// Of rows of this family.
+    /// Creates the rates of the rows of this family.
     pub fn of(counted: &FamilyInfo) -> Self {
         let metrics: Vec<Metric> = counted.metrics.iter().map(rate).collect();
-        // One family is exported in the life of the program.
+        // Leaks once: a process exports only one family.
         let family = FamilyInfo { metrics: metrics.leak(), ..counted.clone() };
         Self { counted: counted.clone(), family, last: HashMap::new(), most: REMEMBER }
     }
 
-    /// The row with rates in place of counters. They are absent in the first row of an entity, and where it was made anew.
+    /// Returns the row with rates in place of counters. They are absent in the first row of an entity, and in the first one after
+    /// it was recreated.
     pub fn row(&mut self, row: AnyRow) -> AnyRow {
         let before = self.last.insert(row.key.clone(), (row.clock, row.values.clone()));
         self.forget(row.clock);
@@ -72,7 +73,7 @@ fn rate(metric: &Metric) -> Metric {
     Metric { name, kind: MetricKind::Gauge, unit, wraps_at: None, ..metric.clone() }
 }
 
-/// Time grows by seconds a second: a share, where one thing at a time is timed.
+/// Computes one value of a row. A time becomes seconds per second: a share, if only one thing at a time is measured.
 fn step(metric: &Metric, before: &Value, now: &Value, seconds: f64) -> Value {
     match (before, now) {
         (Value::Counter(_), Value::Counter(_)) => {

@@ -1,11 +1,11 @@
-//! What happened between two readings of an entity, with the rules of [`Window`](whyslow_model::window::Window).
+//! Differences between two readings of an entity, with the rules of [`Window`](whyslow_model::window::Window).
 
 use whyslow_model::catalogue::Metric;
 use whyslow_model::value::Value;
 use whyslow_model::window;
 
-/// Whether both readings are of the same entity: not of another one that has its name, by the kernel's own number of it. `metrics`
-/// describes the values.
+/// Returns true if both readings are of the same entity, and not of another one with the same name, judged by the kernel's number
+/// for it. `metrics` describes the values.
 pub fn is_same_entity<'m>(metrics: impl Iterator<Item = &'m Metric>, before: &[Value], now: &[Value]) -> bool {
     let mut pairs = metrics.zip(before.iter().zip(now)).filter(|(metric, _)| metric.identifies);
     pairs.all(|(_, pair)| match pair {
@@ -16,7 +16,7 @@ pub fn is_same_entity<'m>(metrics: impl Iterator<Item = &'m Metric>, before: &[V
     })
 }
 
-/// The growth of a counter; `None` if it is not known, or was reset.
+/// Returns the growth of a counter; `None` if it is unknown or the counter was reset.
 pub fn growth(metric: &Metric, before: &Value, now: &Value) -> Option<f64> {
     let (Value::Counter(before), Value::Counter(now)) = (before, now) else { return None };
     window::growth(before.get()?, now.get()?, metric.wraps_at)

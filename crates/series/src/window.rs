@@ -1,4 +1,4 @@
-//! Charts of a Window: live, or of captures.
+//! Charts of a Window: live, or from captures.
 
 use crate::builder::{ChartAxes, ChartBuilder};
 use crate::table::ChartSpec;
@@ -9,18 +9,18 @@ use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// What the times of a chart are.
+/// Meaning of the times of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChartTimes {
-    /// When samples were taken; gaps show where some are missing.
+    /// Times of samples. A gap shows where samples are missing.
     Live,
-    /// When captures were made, which have readings at any time.
+    /// Times of captures, which have readings at irregular times.
     Captured,
-    /// Times since the first reading, because captures do not say when they were made.
+    /// Times since the first reading, for captures that do not record their times.
     Elapsed,
 }
 
-/// Whether it is known when the samples of a Window were taken: captures do not always say it.
+/// Returns true if the times of all samples of a Window are known. Captures do not always record them.
 pub fn has_times(window: &Window) -> bool {
     window.snapshots().iter().all(|sample| sample.wall_ns != 0)
 }
@@ -38,13 +38,13 @@ pub(crate) fn samples_of(window: &Window, times: ChartTimes) -> Vec<SampleTime> 
     window.snapshots().iter().map(time).collect()
 }
 
-/// The charts of a Window that have data, with at most about so many intervals.
+/// Returns the charts of a Window that have data, with about `most` intervals at most.
 pub fn charts_of_window(window: &Window, specs: Vec<&'static ChartSpec>, most: usize, times: ChartTimes) -> Vec<Chart> {
     let axes = ChartAxes::new(samples_of(window, times), most, times != ChartTimes::Live);
     of_window(ChartBuilder::new(specs, axes.into()), window)
 }
 
-/// What a builder makes of the samples of a Window, which it was made for.
+/// Feeds the samples of a Window to a builder, whose axes must come from the same Window.
 pub(crate) fn of_window(mut builder: ChartBuilder, window: &Window) -> Vec<Chart> {
     let selections = builder.selections();
     for (number, sample) in window.snapshots().iter().enumerate() {

@@ -14,7 +14,7 @@ use whyslow_testing::{Random, window_of as random_window};
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// A sample a thousand seconds after 1970, and as many seconds after boot.
+/// Creates a sample at 1000 + `second` seconds since 1970, and `second` + 1 seconds since boot.
 fn sample(second: u64) -> Snapshot {
     Snapshot { wall_ns: ((1000 + second) * SECOND) as i64, boot_ns: (second + 1) * SECOND, ..Snapshot::default() }
 }
@@ -78,7 +78,7 @@ fn where_only_the_sum_of_times_is_known_it_is_per_read_and_write() {
 
 #[test]
 fn intervals_have_the_mean_of_all_requests_and_the_range_of_the_samples() {
-    // A request of 1 ms each second, and ten of 3 ms in the fifth: 9 ms + 30 ms for 19 requests in the first ten seconds.
+    // One request of 1 ms each second, and ten of 3 ms in the fifth: 9 ms + 30 ms for 19 requests in the first ten seconds.
     let count = |second: u64| second + if second >= 5 { 9 } else { 0 };
     let time = |second: u64| second + if second >= 5 { 29 } else { 0 };
     let samples = (0..=20).map(|second| with_disks(second, vec![disk("sda", count(second), time(second))])).collect();
@@ -191,7 +191,7 @@ fn the_modes_of_all_cpus_are_shares_of_their_time() {
 
 #[test]
 fn the_range_of_a_sum_is_that_of_the_sum_at_each_sample() {
-    // Two CPUs take turns: the sum is half busy all the time, which no CPU is.
+    // Two CPUs take turns: the sum is always half busy, but neither CPU is.
     let samples = (0..=20).map(|second: u64| {
         let busy = |is_even: bool| (second + u64::from(is_even)) / 2 * SECOND;
         let cpu = |number: u32, user: u64| Cpu {
@@ -243,7 +243,7 @@ fn processes_of_one_name_are_added_up_over_the_time_observed() {
 
 #[test]
 fn a_sum_over_long_intervals_is_per_second_observed() {
-    // Ten seconds: a process for all of them, and one for the first five.
+    // Ten seconds: one process for all of them, and one for the first five.
     let processes = |second: u64| {
         let one = process(1, "cc", second * 1000);
         let other = process(2, "cc", second * 1000);
@@ -300,7 +300,7 @@ fn a_file_system_is_drawn_once_by_its_shortest_mount_point() {
             mount("/run/netns", Some("0:24"), 90),
             mount("/run", Some("0:24"), 90),
             mount("/srv/bind", Some("8:1"), available),
-            // Captures do not tell the number.
+            // Captures do not have the number.
             mount("/mnt", None, 30),
             mount("/opt", None, 30),
         ]
@@ -315,7 +315,7 @@ fn a_file_system_is_drawn_once_by_its_shortest_mount_point() {
     let always = [("/mnt", Some(0.7)), ("/opt", Some(0.7)), ("/", Some(0.3)), ("/run", Some(0.1))];
     // "/x" is shorter, but was not there before.
     assert_eq!(drawn(samples), named(&[&[("/x", None)][..], &always].concat()));
-    // Unmounted, and another one mounted there: they are not the same all the time.
+    // Another file system is mounted in place of an unmounted one: the two mounts are not always the same.
     let other = |second: u64| with(second, vec![mount("/a", Some("8:1"), 50), mount("/ab", Some("8:1"), 50)]);
     let exchanged = with(2, vec![mount("/a", Some("8:1"), 50), mount("/ab", Some("8:2"), 10)]);
     assert_eq!(drawn(vec![other(0), other(1), exchanged]), named(&[("/ab", Some(0.5)), ("/a", Some(0.5))]));
@@ -394,7 +394,7 @@ fn a_heat_map_counts_the_requests_of_each_interval() {
     assert_eq!(chart.buckets, [1.024e-6, 1.536e-6, 2.048e-6]);
 }
 
-/// The readings of a family, one for each run of consecutive samples in which an entity's are the same.
+/// Adds the readings of a family: one for each run of consecutive samples with the same values of an entity.
 fn add_runs<F: Family>(builder: &mut ChartBuilder, window: &Window) {
     let selections = builder.selections();
     for (number, selection) in selections.iter().enumerate().filter(|(_, of)| of.family == F::INFO.name) {
@@ -420,7 +420,8 @@ fn add_runs<F: Family>(builder: &mut ChartBuilder, window: &Window) {
 
 #[test]
 fn readings_that_stay_the_same_count_as_often_as_they_were_read() {
-    // Eleven seconds, and as many a minute later. A disk reads in two of them, a file system fills in one, and one CPU of two works.
+    // Eleven seconds, and eleven more a minute later. A disk reads in two of them, a file system fills in one, and one of two
+    // CPUs is busy.
     let with = |second: u64| {
         let reads = [4, 9, 12][usize::from(second >= 3) + usize::from(second >= 75)];
         let mut sample = with_disks(second, vec![disk("sda", reads, 2 * reads), disk("sdb", second, second)]);
@@ -474,7 +475,7 @@ fn a_quantity_is_the_same_in_a_chart_as_over_a_step_of_a_window() {
                     Quantity::<Disk>::of(*quantity).steps(&change).into_iter().filter_map(|(_, value)| value).collect();
                 let mut shown: Vec<f64> =
                     series.iter().flat_map(|series| series.mean.iter().flatten().copied()).collect();
-                // Charts leave out what is idle.
+                // Charts leave out idle intervals.
                 known.retain(|value| *value != 0.0);
                 shown.retain(|value| *value != 0.0);
                 let is_same = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() < 1e-4;

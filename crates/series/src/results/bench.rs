@@ -7,10 +7,10 @@ use whyslow_model::bench::{
 use whyslow_model::chart::Chart;
 use whyslow_model::human;
 
-/// The percentiles of a chart begin with the median: below it little differs.
+/// Lowest percentile of a chart. Below the median, little differs.
 const MEDIAN: f64 = 0.5;
 
-/// The charts of a benchmark that have data. Unreliable rounds and failed runs are left out.
+/// Returns the charts of a benchmark that have data. Leaves out unreliable rounds and failed runs.
 pub fn charts_of_bench(report: &BenchReport) -> Vec<Chart> {
     let rounds: Vec<&Round> = report.rounds.iter().filter(|round| round.spoiled.is_none()).collect();
     let is_one_target = distinct(report.targets.iter().map(|target| target.path.as_str())).len() < 2;
@@ -31,7 +31,7 @@ pub fn charts_of_bench(report: &BenchReport) -> Vec<Chart> {
 struct Flow<'r> {
     round: &'r Round,
     run: &'r DiskRun,
-    /// The target, where there are several.
+    /// The target, if there are several.
     target: Option<&'r str>,
     direction: &'static str,
     stats: &'r RequestStats,
@@ -50,12 +50,13 @@ fn flows_of<'r>(round: &'r Round, target: impl Fn(&DiskRun) -> Option<&'r str>) 
 }
 
 impl Flow<'_> {
-    /// Whether the run is one of a sweep: nothing ran beside it, and only its workload tells it from the others of its group.
+    /// Returns true if the run is part of a sweep: no other run is in its round, and it is named after its group, so that only
+    /// its workload distinguishes it.
     fn is_of_sweep(&self) -> bool {
         self.round.runs.len() == 1 && self.run.name == self.round.group
     }
 
-    /// Whether two runs of a sweep differ in nothing but the number of requests in flight.
+    /// Returns true if two runs of a sweep differ in nothing but the number of requests in flight.
     fn is_alike(&self, other: &Self) -> bool {
         let of = |flow: &Self| (flow.direction, flow.block(), flow.run.target);
         self.is_of_sweep() && other.is_of_sweep() && self.round.group == other.round.group && of(self) == of(other)
@@ -65,7 +66,7 @@ impl Flow<'_> {
         self.run.asked.largest_block()
     }
 
-    /// What the sweep found the maximum of.
+    /// Returns the maximum that the sweep found.
     fn ceiling<'c>(&self, ceilings: &'c [Ceiling]) -> Option<&'c Ceiling> {
         ceilings.iter().find(|ceiling| ceiling.requests == self.round.group && ceiling.block == self.block())
     }
@@ -74,7 +75,7 @@ impl Flow<'_> {
         self.run.asked.depth.saturating_mul(self.run.asked.jobs)
     }
 
-    /// What was asked for: `random read of 4 KiB`.
+    /// Describes the request: `random read of 4 KiB`.
     fn request(&self) -> String {
         self.on_target(format!("{} of {}", self.round.group, human::bytes(self.block().into())))
     }
@@ -94,8 +95,8 @@ impl Flow<'_> {
     }
 }
 
-/// Throughput and latency by the number of requests in flight: beyond the knee more of them only wait. Of small requests their number
-/// matters, of large ones their bytes.
+/// Draws throughput and latency by the number of requests in flight. Beyond the knee, additional requests only wait. Small
+/// requests are drawn by their number, large ones by their bytes.
 fn by_depth(flows: &[Flow<'_>], ceilings: &[Ceiling]) -> Vec<Chart> {
     const ALONG: &str = "queue depth";
     let mut rate = LabelledChart::new(
@@ -122,7 +123,7 @@ fn by_depth(flows: &[Flow<'_>], ceilings: &[Ceiling]) -> Vec<Chart> {
     for (at, flow) in flows.iter().enumerate() {
         let alike = || flows.iter().filter(|other| other.is_alike(flow));
         let is_sweep = alike().any(|other| other.in_flight() != flow.in_flight());
-        // Jobs that share a depth are measured again; the better one counts.
+        // A depth may be measured with several numbers of jobs; the best one counts.
         let better = flows.iter().enumerate().any(|(other_at, other)| {
             let is_same = other.is_alike(flow) && other.in_flight() == flow.in_flight();
             is_same && (other.stats.rate, at) > (flow.stats.rate, other_at)
@@ -155,7 +156,7 @@ fn by_depth(flows: &[Flow<'_>], ceilings: &[Ceiling]) -> Vec<Chart> {
     [rate, bandwidth, latency].into_iter().filter_map(LabelledChart::finish).collect()
 }
 
-/// The best throughput for each block size of a sweep.
+/// Draws the best throughput for each block size of a sweep.
 fn by_block(flows: &[Flow<'_>]) -> Option<Chart> {
     let mut chart = LabelledChart::new(
         "bench.block_throughput",
@@ -179,8 +180,8 @@ fn by_block(flows: &[Flow<'_>]) -> Option<Chart> {
     chart.finish()
 }
 
-/// A chart for each unit of a study. What has an order, or otherwise what has more values, is along it: the conditions or the names
-/// of the figures.
+/// Draws a chart for each unit of a study. Its axis has the conditions or the names of the figures: those that have an order, or
+/// else those that are more numerous.
 fn of_study(study: &Study) -> Vec<Chart> {
     let mut units: Vec<&str> = Vec::new();
     for figure in &study.figures {
@@ -192,7 +193,7 @@ fn of_study(study: &Study) -> Vec<Chart> {
         let figures = || study.figures.iter().filter(|figure| figure.unit == unit);
         let conditions = distinct(figures().map(|figure| figure.under.as_str()));
         let names = distinct(figures().map(|figure| figure.name.as_str()));
-        // Sizes and numbers of threads have an order, and what is between them can be guessed.
+        // Sizes and numbers of threads have an order, so values can be interpolated.
         let is_ordered = |labels: &[&str]| {
             labels.len() > 1 && labels.iter().all(|label| label.starts_with(|c: char| c.is_ascii_digit()))
         };
@@ -253,7 +254,7 @@ fn of_files(files: &[FileWork]) -> Vec<Chart> {
     [rate, time].into_iter().filter_map(LabelledChart::finish).collect()
 }
 
-/// Bandwidth and latency of the layers below a file.
+/// Draws bandwidth and latency of the layers below a file.
 fn of_layers(layers: &[LayerResult]) -> Vec<Chart> {
     let Some(first) = layers.first() else { return Vec::new() };
     let id = |what: &str| format!("bench.layers_{what}@{}", first.group);
@@ -290,7 +291,8 @@ fn of_network(network: &Network) -> Vec<Chart> {
     streams.finish().into_iter().chain(buffers).chain(segments).collect()
 }
 
-/// The time that a share of the requests did not exceed. Of a sweep, those with the fewest and the best depth are drawn.
+/// Draws latency percentiles: the time that a share of the requests did not exceed. Of a sweep, draws the lowest and the best
+/// depth.
 fn percentiles(flows: &[Flow<'_>], network: Option<&Network>) -> Option<Chart> {
     let mut chart = LabelledChart::new(
         "bench.latency_percentiles",
@@ -324,7 +326,7 @@ fn percentiles(flows: &[Flow<'_>], network: Option<&Network>) -> Option<Chart> {
 
 fn add_percentiles(chart: &mut LabelledChart, name: &str, latency: &Latency) {
     for percentile in latency.percentiles.iter().filter(|one| one.share >= MEDIAN && one.share < 1.0) {
-        // Each further nine is as far away: 90 %, 99 %, 99.9 %.
+        // Each further nine is equally far away: 90 %, 99 %, 99.9 %.
         let place = -(1.0 - percentile.share).log10();
         // 0.9999 × 100 is not exactly 99.99.
         let percent = (percentile.share * 1e8).round() / 1e6;
@@ -452,7 +454,7 @@ mod tests {
         assert_eq!(blocks.x.as_ref().unwrap().labels, ["4 KiB", "64 KiB"]);
         // 800 × 4096, and 500 × 65,536, with five significant digits.
         assert_eq!(blocks.series[0].mean, [Some(3_276_800.0), Some(32_768_000.0)]);
-        // Of the larger block there is one depth only, which is no curve.
+        // The larger block has only one depth, which is no curve.
         assert_eq!(chart(&charts, "bench.depth_rate").series.len(), 1);
     }
 

@@ -1,17 +1,17 @@
-//! A chart whose values belong to labels.
+//! Charts whose values belong to labels.
 
 use crate::line::rounded;
 use std::collections::BTreeMap;
 use whyslow_model::chart::{Chart, ChartAxis, ChartSeries};
 
-/// The most series of a chart; those with the smallest values are left out.
+/// Maximum number of series in a chart. Those with the smallest values are left out.
 const MOST_SERIES: usize = 16;
 
-/// A place on the axis. Labels without a number are as far apart as others.
+/// A position on the axis. Labels without a number are equally spaced.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Label {
     pub(super) text: String,
-    /// Where it is; `None` for the order in which labels are added.
+    /// Position; `None` for the order in which labels are added.
     pub(super) place: Option<f64>,
 }
 
@@ -24,13 +24,13 @@ impl Label {
         Self { text: text.into(), place: Some(place) }
     }
 
-    /// A number whose doublings are equally far apart.
+    /// Creates a label for a number on a logarithmic scale: doublings are equally spaced.
     pub(super) fn doubling(number: f64, text: impl Into<String>) -> Self {
         Self::at(number.max(1.0).log2(), text)
     }
 }
 
-/// The name of a series, and what it is of: series of one thing have one colour.
+/// Name of a series, and its entity. Series of one entity share a colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeriesName {
     pub(super) entity: String,
@@ -43,7 +43,7 @@ impl From<&str> for SeriesName {
     }
 }
 
-/// A value with what is known of its range.
+/// A value and its range, if known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LabelledValue {
     pub(super) value: f64,
@@ -65,7 +65,7 @@ pub(super) struct LabelledChart {
 }
 
 impl LabelledChart {
-    /// `along` is what the labels are.
+    /// Creates an empty chart. `along` is the title of the label axis.
     pub(super) fn new(id: &str, title: &str, unit: &str, along: &str, help: &str) -> Self {
         let family = id.split('.').next().unwrap_or_default().to_owned();
         let chart = Chart {
@@ -80,12 +80,12 @@ impl LabelledChart {
         Self { chart, labels: Vec::new(), names: Vec::new(), values: BTreeMap::new() }
     }
 
-    /// A value that is joined with the next one of its series.
+    /// Adds a value that is joined to the next one of its series.
     pub(super) fn add(&mut self, series: impl Into<SeriesName>, label: Label, value: impl Into<LabelledValue>) {
         self.insert(series.into(), false, label, value.into());
     }
 
-    /// A value that is a point of its own.
+    /// Adds a value that is drawn as a separate point.
     pub(super) fn add_point(&mut self, series: impl Into<SeriesName>, label: Label, value: impl Into<LabelledValue>) {
         self.insert(series.into(), true, label, value.into());
     }
@@ -105,7 +105,7 @@ impl LabelledChart {
         self.values.insert((name, place), value);
     }
 
-    /// The chart; `None` if there is nothing to compare.
+    /// Returns the chart; `None` if there is nothing to compare.
     pub(super) fn finish(self) -> Option<Chart> {
         if self.labels.len() < 2 {
             return None;
@@ -114,7 +114,7 @@ impl LabelledChart {
             self.labels.iter().enumerate().map(|(at, label)| (label.place.unwrap_or(at as f64), at)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut series: Vec<ChartSeries> = (0..self.names.len()).map(|name| self.series(name, &order)).collect();
-        // Equal values keep their order.
+        // The sort is stable: equal values keep their order.
         series.sort_by(|a, b| b.highest().unwrap_or(0.0).total_cmp(&a.highest().unwrap_or(0.0)));
         let left_out = series.len().saturating_sub(MOST_SERIES);
         series.truncate(MOST_SERIES);
@@ -144,7 +144,7 @@ impl LabelledChart {
     }
 }
 
-/// The units of other documents as charts spell them.
+/// Converts the units of other documents to those of charts.
 fn unit_of_charts(unit: &str) -> &str {
     match unit {
         "bytes" => "By",
@@ -154,7 +154,7 @@ fn unit_of_charts(unit: &str) -> &str {
     }
 }
 
-/// Text that begins with a capital letter.
+/// Capitalises the first letter.
 pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())

@@ -1,4 +1,4 @@
-//! Charts of what was measured on purpose: by queue depth, size, percentile or pair instead of time.
+//! Charts of benchmarks and experiments: by queue depth, size, percentile or pair instead of time.
 
 mod bench;
 mod labelled;

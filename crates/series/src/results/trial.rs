@@ -4,7 +4,7 @@ use super::labelled::{Label, LabelledChart, LabelledValue, SeriesName, capital};
 use whyslow_model::chart::Chart;
 use whyslow_model::tune::{Trial, TrialEffect, TrialEvidence, TrialPair, Walk, unit_of};
 
-/// The charts of an experiment.
+/// Returns the charts of an experiment.
 pub fn charts_of_trial(trial: &Trial) -> Vec<Chart> {
     let sides = match trial.evidence {
         TrialEvidence::Paired => ["without the change", "with the change"],
@@ -35,7 +35,7 @@ pub fn charts_of_trial(trial: &Trial) -> Vec<Chart> {
     charts
 }
 
-/// The charts of changes that were tried one after the other: the effect of each, and then the charts of each trial.
+/// Returns the charts of changes that were tried one after another: the effect of each change, then the charts of each trial.
 pub fn charts_of_walk(walk: &Walk) -> Vec<Chart> {
     let tried = walk.steps.iter().filter_map(|step| Some((step.changes.join(" "), step.trial.as_ref()?)));
     let together = walk.together.as_ref().map(|trial| ("all that helped".to_owned(), trial));
@@ -60,7 +60,7 @@ pub fn charts_of_walk(walk: &Walk) -> Vec<Chart> {
     effects.finish().into_iter().chain(trials.iter().enumerate().flat_map(of_trial)).collect()
 }
 
-/// A metric in pairs.
+/// A metric measured in pairs.
 struct Measured<'t> {
     id: &'t str,
     metric: &'t str,
@@ -71,7 +71,7 @@ struct Measured<'t> {
 }
 
 impl Measured<'_> {
-    /// The value of each pair on both sides, and the median of each side with its quartiles.
+    /// Draws the value of each pair on both sides, and the median of each side with its quartiles.
     fn values(&self, sides: [&str; 2]) -> Option<Chart> {
         let name = self
             .metric
@@ -96,7 +96,7 @@ impl Measured<'_> {
         chart.finish()
     }
 
-    /// How much better each pair is with the change, beside pairs without any change, and the estimate with its interval.
+    /// Draws how much better each pair is with the change, next to pairs without any change, and the estimate with its interval.
     fn effects(&self) -> Option<Chart> {
         let help = "How much better the metric is with the change. Pairs without any change show the noise.";
         let mut chart = LabelledChart::new("try.effect", "Effect of each pair", "1", "pair", help);
@@ -126,7 +126,7 @@ fn pair_label(number: usize) -> Label {
     Label::at(number as f64, (number + 1).to_string())
 }
 
-/// The lower quartile, the median and the upper quartile, each between two values if it falls there.
+/// Returns the lower quartile, the median and the upper quartile. Interpolates between two values.
 fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;

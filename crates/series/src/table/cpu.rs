@@ -1,4 +1,4 @@
-//! CPUs and pressure.
+//! Charts of CPUs and pressure.
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{

@@ -1,48 +1,48 @@
-//! How charts are declared.
+//! Declaration of charts.
 
 use whyslow_model::catalogue::{FamilyInfo, Unit};
 use whyslow_model::chart::{Chart, ChartKind};
 use whyslow_quantities::{Declaration, Expression};
 
-/// A chart, as declared.
+/// Declaration of a chart.
 #[derive(Debug)]
 pub struct ChartSpec {
-    /// Its name.
+    /// Unique name.
     pub id: &'static str,
-    /// Its title.
+    /// Title above the chart.
     pub title: &'static str,
-    /// The unit of its values.
+    /// Unit of the values.
     pub unit: &'static str,
-    /// One sentence on what is shown.
+    /// One sentence on what the chart shows.
     pub help: &'static str,
-    /// How it is drawn.
+    /// Kind of chart.
     pub kind: ChartKind,
-    /// Whether it is left out if nothing of what it counts happened.
+    /// True if the chart is left out when all its counts are zero.
     pub(crate) is_of_events: bool,
-    /// The signals of the diagnosis whose numbers can be seen in it.
+    /// Signals of the diagnosis whose numbers the chart shows.
     pub signals: &'static [&'static str],
-    /// Where its values come from: the first source that has data.
+    /// Sources of the values. The first one that has data is used.
     pub(crate) sources: &'static [SourceSpec],
 }
 
 impl ChartSpec {
-    /// The group of charts it belongs to.
+    /// Returns the group of charts that it belongs to.
     pub fn family(&self) -> &'static str {
         self.id.split_once('.').map_or(self.id, |(family, _)| family)
     }
 
-    /// The families of the catalogue that it can be computed from.
+    /// Returns the families of the catalogue that it can be computed from.
     pub fn read_from(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.sources.iter().map(|source| source.family.name)
     }
 
-    /// Whether it shows what all entities of a family did together, and not one of them.
+    /// Returns true if it shows the total of all entities of a family, not single entities.
     pub fn is_of_all(&self, family: &str) -> bool {
         let mut sources = self.sources.iter().filter(|source| source.family.name == family);
         sources.all(|source| matches!(source.entities, Entities::Machine | Entities::Sum))
     }
 
-    /// The chart without data.
+    /// Returns the chart without data.
     pub fn outline(&self) -> Chart {
         Chart {
             id: self.id.to_owned(),
@@ -66,43 +66,43 @@ pub(crate) struct SourceSpec {
 }
 
 impl SourceSpec {
-    /// The columns it needs.
+    /// Returns the columns that it needs.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         self.lines.iter().flat_map(|line| line.amount.columns()).chain(self.entities.column())
     }
 }
 
-/// Which entities of a family a chart has series of.
+/// Selection of the entities of a family that get series in a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entities {
-    /// The machine: a family of one row.
+    /// The machine: a family with one row.
     Machine,
-    /// So many, those with the largest means.
+    /// Up to this many entities, those with the largest means.
     Top(usize),
-    /// So many whole devices: partitions, which have no number of the kernel's, count with their disk.
+    /// Up to this many whole devices. Partitions, for which the kernel has no number, count with their disk.
     TopWhole(usize),
-    /// So many control groups without groups below them.
+    /// Up to this many control groups without groups below them.
     TopLeaves(usize),
-    /// So many CPUs.
+    /// Up to this many CPUs.
     TopCpus(usize),
-    /// So many processes, by their command, which is in this column, and number.
+    /// Up to this many processes, named by their command, which is in this column, and PID.
     TopTasks(usize, usize),
-    /// So many file systems, whose numbers are in this column, each by its shortest mount point.
+    /// Up to this many file systems, whose numbers are in this column, each by its shortest mount point.
     TopFileSystems(usize, usize),
-    /// So many network namespaces, by their names; the observer's own has none.
+    /// Up to this many network namespaces, by name. The observer's own has none.
     TopNamespaces(usize),
-    /// The sum over all.
+    /// The sum over all entities.
     Sum,
-    /// So many sums, each over the entities of the same name, which is the first part of the key: a vector of softirqs on all CPUs.
+    /// Up to this many sums over entities whose key has the same first part: a softirq vector on all CPUs.
     TopNames(usize),
-    /// So many sums, each over an interrupt line on all CPUs, with the devices behind it, which are in this column.
+    /// Up to this many sums over an interrupt line on all CPUs, with its devices, which are in this column.
     TopLines(usize, usize),
-    /// So many sums, each over the processes with the same command, which is in this column.
+    /// Up to this many sums over the processes with the same command, which is in this column.
     TopCommands(usize, usize),
 }
 
 impl Entities {
-    /// The column with the command, the number or the devices that say what belongs together.
+    /// Returns the column with the command, number or devices that decides which entities belong together.
     pub(crate) fn column(self) -> Option<usize> {
         match self {
             Self::TopTasks(_, column)
@@ -117,36 +117,36 @@ impl Entities {
 /// A series of each entity.
 #[derive(Debug)]
 pub(crate) struct LineSpec {
-    /// What is added to the name of the entity.
+    /// Suffix of the entity's name.
     pub(crate) label: &'static str,
     pub(crate) amount: Amount,
 }
 
-/// How a value is computed from columns of the catalogue.
+/// Computation of a value from columns of the catalogue.
 #[derive(Debug)]
 pub(crate) enum Amount {
     /// A quantity.
     Of(&'static Declaration),
-    /// Growth of counters per second; of those that are known.
+    /// Growth of the known counters per second.
     Rate { of: &'static [usize] },
-    /// Gauges: the sum of those that are known, less others, which must be known.
+    /// Sum of the known `plus` gauges, minus the sum of the `minus` gauges, all of which must be known.
     Level { plus: &'static [usize], minus: &'static [usize] },
-    /// Growth of counters per growth of others, or of further ones if those are not known.
+    /// Growth of counters per growth of others; `or` replaces `per` if that is unknown.
     Ratio { of: &'static [usize], per: &'static [usize], or: &'static [usize] },
-    /// What is left of gauges after others are subtracted, as a share of what they are together; all must be known.
+    /// The sum of the `plus` gauges minus that of the `minus` gauges, as a share of the former. All must be known.
     Part { plus: &'static [usize], minus: &'static [usize] },
-    /// The values that were added to a histogram.
+    /// The values added to a histogram.
     Values { of: usize },
 }
 
 impl Amount {
-    /// Whether it is per second.
+    /// Returns true if the amount is per second.
     pub(crate) fn is_rate(&self) -> bool {
         let of_rate = |quantity: &Declaration| matches!(quantity.expression, Expression::Rate(_));
         matches!(self, Self::Rate { .. }) || matches!(self, Self::Of(quantity) if of_rate(quantity))
     }
 
-    /// The columns it needs.
+    /// Returns the columns that it needs.
     pub(crate) fn columns(&self) -> Vec<usize> {
         match self {
             Self::Of(quantity) => quantity.expression.columns().collect(),
@@ -158,7 +158,7 @@ impl Amount {
     }
 }
 
-/// The unit of a chart for values of a column, and the factor to it.
+/// Returns the chart unit for the values of a column, and the conversion factor.
 pub(crate) fn converted(unit: Unit) -> (&'static str, f64) {
     match unit {
         Unit::Nanoseconds => ("s", 1e-9),

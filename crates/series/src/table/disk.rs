@@ -1,4 +1,4 @@
-//! Disks and file systems.
+//! Charts of disks and file systems.
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Disk, Mount, NfsMount, Request};

@@ -1,4 +1,4 @@
-//! Control groups and processes.
+//! Charts of control groups and processes.
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Group, GroupIo, Process};

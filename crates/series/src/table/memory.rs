@@ -1,4 +1,4 @@
-//! Memory.
+//! Charts of memory.
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Meminfo, Node, Slab, Vmstat};

@@ -1,4 +1,4 @@
-//! The table of charts: what each shows, and the columns of the catalogue that it is computed from.
+//! Table of charts: what each shows, and the catalogue columns that it is computed from.
 
 mod cpu;
 mod declare;
@@ -10,18 +10,18 @@ mod network;
 pub use declare::ChartSpec;
 pub(crate) use declare::{Amount, Entities, LineSpec, SourceSpec, converted};
 
-/// All charts, in the order in which a report shows them.
+/// Returns all charts, in the order of a report.
 pub fn charts() -> impl Iterator<Item = &'static ChartSpec> {
     [cpu::CHARTS, memory::CHARTS, disk::CHARTS, network::CHARTS, group::CHARTS].into_iter().flatten()
 }
 
-/// The charts whose ids a list names, separated by commas, in the order of [`charts`].
+/// Returns the charts with the ids in a comma-separated list, in the order of [`charts`].
 ///
 /// # Errors
-/// There is no such chart.
+/// Fails if a chart does not exist.
 pub fn charts_named(list: &str) -> Result<Vec<&'static ChartSpec>, String> {
     let spec = |asked: &str| {
-        // Of a chart for each of several things, such as a heat map, all are meant.
+        // An id such as `ID@ENTITY` selects the charts of all entities, as for heat maps.
         let id = asked.split_once('@').map_or(asked, |(id, _)| id);
         charts().find(|chart| chart.id == id).ok_or_else(|| format!("there is no chart '{asked}'"))
     };
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(families, ["cpu", "pressure", "memory", "disk", "filesystem", "network", "cgroup", "process"]);
     }
 
-    /// The unit that an amount comes in.
+    /// Returns the unit of an amount.
     fn unit(amount: &Amount, metrics: &[Metric], chart: &str) -> &'static str {
         let of = |columns: &[usize]| {
             let units: BTreeSet<&str> = columns.iter().map(|column| converted(metrics[*column].unit).0).collect();
@@ -95,7 +95,7 @@ mod tests {
                 for line in source.lines {
                     let computed = unit(&line.amount, source.family.metrics, chart.id);
                     let fits = match chart.unit {
-                        // A time per time: how many CPUs, or tasks, on average.
+                        // Time per time: the mean number of CPUs or tasks.
                         "count" => ["1", "count"].contains(&computed),
                         "bit/s" => ["By/s", "bit/s"].contains(&computed),
                         unit => unit == computed,

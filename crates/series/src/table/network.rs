@@ -1,4 +1,4 @@
-//! Network.
+//! Charts of the network.
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Conntrack, Interface, Protocol, Qdisc};
