@@ -1,7 +1,7 @@
-//! CPUs, by the modes in which the kernel counts the time of each (proc(5): /proc/stat).
+//! Quantities of CPUs, by the modes in which the kernel counts the time of each (proc(5): /proc/stat).
 //!
-//! Shares are of the time that the kernel charged to some mode: the ticks of an idle CPU are made up for later, so that the modes of a
-//! short step may add up to more or less than its length. What counts CPUs (`count`) is against the clock.
+//! Shares are relative to the time that the kernel charged to any mode. The kernel accounts the ticks of an idle CPU later, so
+//! the modes of a short step may add up to more or less than its length. Numbers of CPUs (`count`) are relative to the clock.
 
 use crate::declare::quantities;
 use whyslow_model::catalogue::Cpu;

@@ -4,32 +4,32 @@ use crate::expression::{Expression, StepAmount, Sum};
 use std::marker::PhantomData;
 use whyslow_model::catalogue::{FamilyInfo, Unit};
 
-/// What is declared of a quantity.
+/// Declaration of a quantity.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration {
-    /// Its name, which is public: in rules, documents and baselines.
+    /// Public name, used in rules, documents and baselines.
     pub name: &'static str,
-    /// Its unit: `s`, `bytes`, `bytes/s`, `bit/s`, `1/s`, `count`, `ratio`.
+    /// Unit: `s`, `bytes`, `bytes/s`, `bit/s`, `1/s`, `count`, `ratio`.
     pub unit: &'static str,
     /// One phrase on what it is.
     pub meaning: &'static str,
-    /// The formula that is printed.
+    /// Formula as printed.
     pub formula: &'static str,
-    /// Where its counters come from.
+    /// Source of its counters.
     pub source: &'static str,
-    /// The value at which nobody would look twice, in words; empty where it depends on the cause it is evidence of.
+    /// Value that is not suspicious, in words. Empty if that depends on the cause that the quantity is evidence of.
     pub normal: &'static str,
-    /// The family of the catalogue whose columns it is computed from.
+    /// Family of the catalogue whose columns it is computed from.
     pub family: &'static FamilyInfo,
-    /// How.
+    /// Computation.
     pub expression: Expression,
-    /// No value above this one means anything: the clocks of what is divided and of what it is divided by differ.
+    /// Upper limit of meaningful values. Larger values occur because dividend and divisor are measured by different clocks.
     pub at_most: Option<f64>,
 }
 
 impl Declaration {
-    /// How many of a column's unit one is of the unit of quantities: times are in nanoseconds in the catalogue and in seconds here, and
-    /// what is sent is in bytes there and in bits here.
+    /// Returns how many of the column's units make one unit of quantities. The catalogue has times in nanoseconds and traffic in
+    /// bytes; quantities have seconds and bits.
     pub(crate) fn scale(&self, column: usize) -> f64 {
         match self.family.metrics[column].unit {
             Unit::Nanoseconds => 1e9,
@@ -38,20 +38,21 @@ impl Declaration {
         }
     }
 
-    /// What a step of so many seconds adds, by how much the counter in each column grew, in the units of quantities.
+    /// Returns what a step of `seconds` seconds adds, in the units of quantities. `grown` returns the growth of the counter in a
+    /// column, also in those units.
     pub fn step(&self, seconds: f64, grown: impl Fn(usize) -> Option<f64>) -> Option<StepAmount> {
         let step = self.expression.step(seconds, grown)?;
         Some(StepAmount { amount: self.at_most.map_or(step.amount, |most| step.amount.min(most * step.units)), ..step })
     }
 
-    /// The value of what steps add, which is in the units of the catalogue. Their sum is converted, and not each of them, so that whole
+    /// Returns the value of a sum of steps in the units of the catalogue. Converts the sum rather than each step, so that whole
     /// numbers stay exact.
     pub(crate) fn value(&self, steps: StepAmount) -> Option<f64> {
         let value = steps.value()? / self.scale_of_amounts();
         Some(self.at_most.map_or(value, |most| value.min(most)))
     }
 
-    /// How many of the catalogue's units of an amount per unit are one of the quantity's.
+    /// Returns how many of the catalogue's amounts per unit make one of the quantity's.
     fn scale_of_amounts(&self) -> f64 {
         let scale = |of: Sum| of.first().and_then(|terms| terms.first()).map_or(1.0, |term| self.scale(term.column));
         match &self.expression {
@@ -61,25 +62,26 @@ impl Declaration {
     }
 }
 
-/// The unit of what is sent over a network.
+/// Unit of network traffic.
 pub(crate) const BITS: &str = "bit/s";
 
 /// A quantity of the rows of a family.
 #[derive(Debug)]
 pub struct Quantity<F> {
-    /// What is declared of it.
+    /// Its declaration.
     pub declaration: Declaration,
     family: PhantomData<fn(&F)>,
 }
 
 impl<F> Quantity<F> {
-    /// The quantity that this declares.
+    /// Creates a quantity from its declaration.
     pub const fn of(declaration: Declaration) -> Self {
         Self { declaration, family: PhantomData }
     }
 }
 
-/// The position of a metric in its family. Evaluated by the compiler, so that a name that the catalogue lacks does not compile.
+/// Returns the position of a metric in its family. Evaluated at compile time, so that a name that is not in the catalogue does
+/// not compile.
 pub const fn column(family: &FamilyInfo, name: &str) -> usize {
     let mut at = 0;
     while at < family.metrics.len() {
@@ -105,8 +107,8 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, what is normal where that
-/// does not depend on the cause, and how it is computed.
+/// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, the normal value if
+/// that does not depend on the cause, and the computation.
 ///
 /// ```text
 /// quantities! { Disk;
@@ -116,7 +118,7 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// }
 /// ```
 ///
-/// `a + b | c` is the sum of `a` and `b`, and `c` where that is not known; `a + [b]` is `a` where `b` is not known.
+/// `a + b | c` is the sum of `a` and `b`, or `c` if the sum is unknown. `a + [b]` is `a` if `b` is unknown.
 macro_rules! quantities {
     ($Family:ident; $(
         $(#[$doc:meta])*
@@ -145,7 +147,7 @@ macro_rules! quantities {
             };
         )+
 
-        /// All of them.
+        /// All quantities of this family.
         pub static ALL: &[&$crate::Declaration] = &[ $( &$NAME.declaration ),+ ];
     };
 }
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The unit of counters that are added.
+    /// Returns the unit of counters that are added.
     fn unit_of(quantity: &Declaration, sums: impl Iterator<Item = Sum>) -> &'static str {
         let terms = sums.flat_map(|sum| sum.iter().copied().flatten());
         let units: BTreeSet<&str> = terms

@@ -1,4 +1,4 @@
-//! Block devices, by what the kernel counts for each (Documentation/admin-guide/iostats.rst).
+//! Quantities of block devices, from the kernel's counters (Documentation/admin-guide/iostats.rst).
 
 use crate::declare::quantities;
 use whyslow_model::catalogue::Disk;

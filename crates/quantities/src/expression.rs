@@ -1,66 +1,67 @@
-//! How a quantity is computed from counters.
+//! Computation of a quantity from counters.
 
 /// A counter in a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Its column.
+    /// Column of the counter.
     pub column: usize,
-    /// Whether the sum is that of the others where it is not known: a kernel before 4.18 counts no discards, and a tool that does not
-    /// tell interrupts from system time counts them there.
+    /// True if the sum leaves this counter out when it is unknown. A kernel before 4.18 does not count discards, and a tool that
+    /// does not separate interrupts from system time counts them there.
     pub is_optional: bool,
 }
 
-/// Counters of one family that are added: the first group of them that is known in a step. A group is known if all of its counters
-/// are, but for optional ones, and one at least is.
+/// Counters of one family that are added: the first group that is known in a step. A group is known if at least one of its
+/// counters is, and all but the optional ones are.
 pub type Sum = &'static [&'static [Term]];
 
-/// Amounts, and the units that they belong to.
+/// Amounts, and the units that they are divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// What is divided.
+    /// Dividend.
     pub of: Sum,
-    /// What it is divided by.
+    /// Divisor.
     pub per: Sum,
 }
 
-/// How a quantity is computed: an amount per unit, both of which add up over steps.
+/// Computation of a quantity: an amount per unit. Both add up over steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expression {
     /// Growth per second.
     Rate(Sum),
-    /// Growth per growth, over all of several pairs: the time of reads per read and of writes per write make the time per request.
-    /// Where one part of a pair is known and the other is not, the alternative counts in the step.
+    /// Growth per growth, summed over several pairs: the time of reads per read and the time of writes per write make the time
+    /// per request. If only one part of a pair is known in a step, the alternative counts.
     Quotient {
         /// The pairs.
         pairs: &'static [Pair],
-        /// What counts instead.
+        /// The alternative.
         or: Option<Pair>,
     },
 }
 
-/// What a step adds to a quantity.
+/// Contribution of a step to a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepAmount {
     /// The amount.
     pub amount: f64,
-    /// How many units it belongs to.
+    /// The number of units that the amount is for.
     pub units: f64,
 }
 
 impl StepAmount {
-    /// Both of two steps.
+    /// Adds another step.
     pub fn plus(self, other: Self) -> Self {
         Self { amount: self.amount + other.amount, units: self.units + other.units }
     }
 
-    /// The amount per unit; `None` of no units.
+    /// Returns the amount per unit; `None` if there are no units.
     pub fn value(self) -> Option<f64> {
         (self.units != 0.0).then(|| self.amount / self.units)
     }
 }
 
 impl Expression {
-    /// What a step of so many seconds adds, by how much the counter in each column grew in it; `None` if that is not known.
+    /// Returns what a step of `seconds` seconds adds; `None` if it is unknown. `grown` returns the growth of the counter in a
+    /// column.
     pub fn step(&self, seconds: f64, grown: impl Fn(usize) -> Option<f64>) -> Option<StepAmount> {
         match self {
             Self::Rate(of) => Some(StepAmount { amount: sum(of, &grown)?, units: seconds }),
@@ -80,7 +81,7 @@ impl Expression {
         }
     }
 
-    /// The columns that it is computed from.
+    /// Returns the columns that it is computed from.
     pub fn columns(&self) -> impl Iterator<Item = usize> {
         let (rate, pairs, or): (Sum, &[Pair], _) = match self {
             Self::Rate(of) => (of, &[], None),
@@ -91,7 +92,7 @@ impl Expression {
     }
 }
 
-/// What the first group grew by that is known.
+/// Returns the growth of the first group that is known.
 fn sum(of: Sum, grown: &impl Fn(usize) -> Option<f64>) -> Option<f64> {
     let group = |terms: &&'static [Term]| {
         terms.iter().try_fold(None, |sum: Option<f64>, term| match grown(term.column) {

@@ -1,10 +1,10 @@
-//! The formula that is printed beside a value, made from the expression by the compiler.
+//! Formula printed next to a value. Built from the expression at compile time.
 
 use crate::declare::{BITS, is_same};
 use crate::expression::{Expression, Pair, Sum, Term};
 use whyslow_model::catalogue::FamilyInfo;
 
-/// The most bytes of a formula.
+/// Maximum length of a formula, in bytes.
 const MOST: usize = 240;
 
 /// A formula in words: `Δ(read_time + write_time) / Δ(reads + writes)`.
@@ -15,7 +15,7 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// The formula of an expression over the columns of a family, whose value is in this unit.
+    /// Formats an expression over the columns of a family, with a value in this unit.
     pub const fn of(expression: &Expression, family: &FamilyInfo, unit: &str) -> Self {
         let mut formula = Self { bytes: [0; MOST], length: 0 };
         match expression {
@@ -38,7 +38,7 @@ impl Formula {
         formula
     }
 
-    /// As text.
+    /// Returns the formula as text.
     pub const fn text(&self) -> &str {
         match std::str::from_utf8(self.bytes.split_at(self.length).0) {
             Ok(text) => text,
@@ -52,7 +52,7 @@ impl Formula {
         self.groups(pair.per, family);
     }
 
-    /// `(Δ(reads + writes) or Δtransfers)`.
+    /// Appends groups: `(Δ(reads + writes) or Δtransfers)`.
     const fn groups(&mut self, groups: Sum, family: &FamilyInfo) {
         self.push(if groups.len() > 1 { "(" } else { "" });
         let mut at = 0;
@@ -66,7 +66,7 @@ impl Formula {
         self.push(if groups.len() > 1 { ")" } else { "" });
     }
 
-    /// All amounts over all units, by the first group of each.
+    /// Appends all amounts over all units, using the first group of each.
     const fn pooled(&mut self, pairs: &[Pair], family: &FamilyInfo) {
         let mut part = 0;
         while part < 2 {

@@ -1,4 +1,4 @@
-//! Network interfaces, by what the kernel counts for each (Documentation/networking/statistics.rst).
+//! Quantities of network interfaces, from the kernel's counters (Documentation/networking/statistics.rst).
 
 use crate::declare::quantities;
 use whyslow_model::catalogue::Interface;

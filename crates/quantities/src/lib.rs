@@ -1,18 +1,19 @@
-//! Quantities: what is computed from the metrics of the catalogue, each declared once.
+//! Quantities computed from the metrics of the catalogue. Each is declared once.
 //!
-//! A quantity is an amount per unit: bytes per second, seconds per request. Between two readings of an entity, which is a *step*,
-//! counters grow; an [`Expression`] says what amount and how many units that makes. Both add up over steps, so that one declaration
-//! gives the value over a [`Window`](whyslow_model::window::Window) ([`Quantity::over`]), in an interval of a chart
-//! ([`Expression::step`]) and over a table of growth in SQL ([`Declaration::sql`]), and the formula that is printed.
+//! A quantity is an amount per unit: bytes per second, seconds per request. Counters grow between two readings of an entity,
+//! which is a *step*. An [`Expression`] turns that growth into an amount and a number of units. Both add up over steps, so that
+//! one declaration gives the value over a [`Window`](whyslow_model::window::Window) ([`Quantity::over`]), in an interval of a
+//! chart ([`Expression::step`]) and over a table of growth in SQL ([`Declaration::sql`]), and the formula that is printed.
 //!
 //! Unknown is not zero, in any of the three:
 //!
-//! - A counter did not grow by a known amount in a step if it was not read at both ends, was reset, or belongs to another entity of
-//!   the same name. A counter that wraps grew by what is left after the wrap.
-//! - A sum is not known in a step in which one of its counters is not; but an [optional](Term::is_optional) one is left out of the sum then.
-//! - A [quotient](Expression::Quotient) counts a step in which its amount and its units are known together. One run's bytes say
-//!   nothing of another run's requests.
-//! - Nothing per nothing is not known. Nothing per something is 0.
+//! - The growth of a counter in a step is unknown if the counter was not read at both ends, was reset, or belongs to another
+//!   entity of the same name. A counter that wraps grew by what is left after the wrap.
+//! - A sum is unknown in a step in which one of its counters is; but an [optional](Term::is_optional) one is then left out of the
+//!   sum.
+//! - A [quotient](Expression::Quotient) counts a step in which its amount and its units are both known. One run's bytes say
+//!   nothing about another run's requests.
+//! - Nothing per nothing is unknown. Nothing per something is 0.
 
 mod declare;
 mod expression;
@@ -30,7 +31,7 @@ pub use expression::{Expression, Pair, StepAmount, Sum, Term};
 pub(crate) use formula::Formula;
 pub use over::growths;
 
-/// All quantities.
+/// Returns all quantities.
 pub fn all() -> impl Iterator<Item = &'static Declaration> {
     [cpu::ALL, disk::ALL, interface::ALL, pressure::ALL].into_iter().flatten().copied()
 }

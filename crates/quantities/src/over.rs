@@ -1,4 +1,4 @@
-//! The value of a quantity over a window.
+//! Values of a quantity over a window.
 
 use crate::declare::Quantity;
 use crate::expression::StepAmount;
@@ -8,7 +8,7 @@ use whyslow_model::value::{Counter, Value};
 use whyslow_model::window::Change;
 
 impl<F: Family> Quantity<F> {
-    /// Its value over all steps of an entity.
+    /// Returns the value over all steps of an entity.
     pub fn over<'c, 'w: 'c>(&self, change: impl Into<Option<&'c Change<'w, F>>>) -> Option<f64>
     where
         F: 'w,
@@ -16,7 +16,7 @@ impl<F: Family> Quantity<F> {
         self.over_all(change.into())
     }
 
-    /// Its value over all steps of several entities together: the share of all CPUs' time, not the mean of their shares.
+    /// Returns the value over all steps of several entities together: the share of all CPUs' time, not the mean of their shares.
     pub fn over_all<'c, 'w: 'c>(&self, changes: impl IntoIterator<Item = &'c Change<'w, F>>) -> Option<f64>
     where
         F: 'w,
@@ -25,8 +25,8 @@ impl<F: Family> Quantity<F> {
         self.declaration.value(amounts.filter_map(|(_, amount)| amount).reduce(StepAmount::plus)?)
     }
 
-    /// The value in each step of an entity, `None` where it is unknown, and the length of the step in seconds. The time since boot
-    /// has no steps: how the growth was spread over it is unknown.
+    /// Returns each step of an entity: its length in seconds, and the value, `None` if it is unknown. The time since boot has no
+    /// steps, because the distribution of the growth over it is unknown.
     pub fn steps(&self, change: &Change<'_, F>) -> Vec<(f64, Option<f64>)> {
         if change.is_since_boot() {
             return Vec::new();
@@ -37,7 +37,8 @@ impl<F: Family> Quantity<F> {
         self.amounts(change).map(value).collect()
     }
 
-    /// The value in each step of several entities together, in the order of time. Those that were found later have fewer steps.
+    /// Returns the value in each step of several entities together, in order of time. Entities that were found later have fewer
+    /// steps.
     pub fn steps_of_all(&self, changes: &[Change<'_, F>]) -> Vec<Option<f64>> {
         let mut newest_first: Vec<Option<StepAmount>> = Vec::new();
         for change in changes.iter().filter(|change| !change.is_since_boot()) {
@@ -50,7 +51,7 @@ impl<F: Family> Quantity<F> {
         newest_first.into_iter().rev().map(|all| self.declaration.value(all?)).collect()
     }
 
-    /// The amount of each step in the units of the catalogue, `None` where it is unknown, and the length of the step in seconds.
+    /// Returns each step: its length in seconds, and the amount in the units of the catalogue, `None` if it is unknown.
     fn amounts(&self, change: &Change<'_, F>) -> impl Iterator<Item = (f64, Option<StepAmount>)> {
         let columns: BTreeSet<usize> = self.declaration.expression.columns().collect();
         let grown: BTreeMap<usize, Vec<(f64, Option<f64>)>> =
@@ -64,7 +65,7 @@ impl<F: Family> Quantity<F> {
     }
 }
 
-/// The lengths of the steps of an entity in seconds, and how much the counter in a column grew in each.
+/// Returns each step of an entity: its length in seconds, and the growth of the counter in a column.
 pub fn growths<F: Family>(change: &Change<'_, F>, column: usize) -> Vec<(f64, Option<f64>)> {
     let counter = |row: &F| match row.value(column) {
         Some(Value::Counter(counter)) => counter,
@@ -80,7 +81,7 @@ mod tests {
     use whyslow_model::snapshot::Snapshot;
     use whyslow_model::window::Window;
 
-    /// A window of a disk that is read every second, as these make it.
+    /// Creates a window of three samples of a disk, one second apart, modified by `changes`.
     fn of(changes: &[fn(&mut Disk, u64)]) -> Window {
         let sample = |t: u64| {
             let mut disk = Disk::new("sda".into());

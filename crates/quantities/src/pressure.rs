@@ -1,6 +1,7 @@
-//! Pressure stall information of the machine (Documentation/accounting/psi.rst): the share of the time in which tasks waited for a resource.
+//! Quantities of the machine's pressure stall information (Documentation/accounting/psi.rst): the share of the time in which
+//! tasks waited for a resource.
 //!
-//! A late sample makes a little more than all of the time.
+//! A late sample may give slightly more than all of the time.
 
 use crate::declare::quantities;
 use whyslow_model::catalogue::Pressure;

@@ -1,13 +1,13 @@
-//! The value of a quantity over a table of growth, in ANSI SQL.
+//! Value of a quantity over a table of growth, in ANSI SQL.
 
 use crate::declare::Declaration;
 use crate::expression::{Expression, Pair, Sum, Term};
 
 impl Declaration {
-    /// The value over the rows of a group, each of which has in its columns by how much the counters grew in a step, null where that
-    /// is not known, and in `seconds` how long it was.
+    /// Returns an expression for the value over the rows of a group. Each row is a step: its columns have the growth of the
+    /// counters, null if unknown, and `seconds` has its length.
     ///
-    /// Counters are summed as doubles: those of a host that is not to be trusted may be so large that a sum is no 64-bit integer.
+    /// Counters are summed as doubles: those of an untrusted host may be so large that a sum overflows a 64-bit integer.
     pub fn sql(&self) -> String {
         let (amount, units) = match &self.expression {
             Expression::Rate(of) => {
@@ -45,13 +45,13 @@ impl Declaration {
         (pooled(|part| &part.0), pooled(|part| &part.1))
     }
 
-    /// The first group that is known.
+    /// Returns the first group that is known.
     fn sum(&self, groups: Sum) -> String {
         let groups: Vec<String> = groups.iter().map(|terms| self.group(terms)).collect();
         if let [group] = &groups[..] { group.clone() } else { format!("COALESCE({})", groups.join(", ")) }
     }
 
-    /// The sum of counters, null if one is, but for optional ones, or all are.
+    /// Returns the sum of counters. It is null if a counter is null that is not optional, or if all are.
     fn group(&self, terms: &[Term]) -> String {
         let term = |term: &Term| {
             let sql = self.term(term.column);
