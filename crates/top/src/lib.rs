@@ -1,4 +1,4 @@
-//! Live screen of `whyslow top`: the diagnosis, and below it what uses the machine and what waits.
+//! Live screen of `whyslow top`: the diagnosis, and below it tables that show what waits for what.
 //!
 //! [`App`] is the state of the screen. It takes events, returns requests and draws frames, and does no I/O itself. [`run`]
 //! connects it to a terminal. Samples and diagnoses come from the program through a channel, live or from a recording.
