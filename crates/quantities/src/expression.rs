@@ -29,7 +29,8 @@ pub enum Expression {
     /// Growth per second.
     Rate(Sum),
     /// Growth per growth, summed over several pairs: the time of reads per read and the time of writes per write make the time
-    /// per request. If only one part of a pair is known in a step, the alternative counts.
+    /// per request. The alternative counts in a step in which a pair has only one known part that is not zero, or no pair is
+    /// known.
     Quotient {
         /// The pairs.
         pairs: &'static [Pair],
