@@ -1,4 +1,4 @@
-//! Where batches go, and how one is sent.
+//! Receivers of batches, and the requests to them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,14 +10,14 @@ use ureq::http::header::{AUTHORIZATION, RETRY_AFTER};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, http::Response};
 
-/// How long a request may take.
+/// Time limit for a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of an answer that are read.
+/// Maximum number of bytes to read of an answer.
 const MOST_OF_ANSWER: u64 = 64 << 10;
-/// The most characters of an answer that are repeated in a message.
+/// Maximum number of characters of an answer to quote in a message.
 const MOST_WORDS: usize = 200;
 
-/// The value of the `Authorization` header. It is read anew for each request, so that it can be changed while the program runs.
+/// Value of the `Authorization` header. It is read again for each request, so that it can be changed while the program runs.
 #[derive(Clone)]
 pub enum Credentials {
     /// The first line of this file.
@@ -26,7 +26,7 @@ pub enum Credentials {
     Value(String),
 }
 
-/// Never shows the text itself.
+/// Never prints the text itself.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +62,7 @@ pub struct Endpoint {
     is_local: bool,
 }
 
-/// An address that is not sent to.
+/// An address that batches cannot be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointError(String);
 
@@ -75,11 +75,11 @@ impl fmt::Display for EndpointError {
 impl std::error::Error for EndpointError {}
 
 impl Endpoint {
-    /// A receiver at an address. `complaint` finds in the answer to a batch that was accepted what was not.
+    /// Creates a receiver at an address. `complaint` finds in the answer to an accepted batch what was not accepted.
     ///
     /// # Errors
-    /// The address is none, contains a password, or would have credentials sent over the network in the clear; the credentials cannot
-    /// be read.
+    /// Fails if the address is invalid, contains a password, or would send credentials over the network in the clear, or if the
+    /// credentials cannot be read.
     pub fn new(
         url: &str,
         headers: &'static [(&'static str, &'static str)],
@@ -118,7 +118,7 @@ fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// An address without what could be secret: user, password and query.
+/// Removes what could be secret from an address: user, password and query.
 fn without_secrets(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
@@ -127,14 +127,14 @@ fn without_secrets(url: &str) -> String {
     }
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All or, with a complaint, part of it was accepted.
+    /// The batch was accepted; with a complaint, only in part.
     Accepted { complaint: Option<String> },
-    /// It will never be accepted.
+    /// The batch will never be accepted.
     Refused(String),
-    /// It can be accepted later, after a time that the receiver may have named.
+    /// The batch can be accepted later, after a delay that the receiver may have specified.
     Later { why: String, after: Option<Duration> },
 }
 
@@ -148,7 +148,7 @@ impl Sender {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
-            // It would carry the credentials elsewhere.
+            // A redirect would carry the credentials to another host.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_global(Some(TIMEOUT))
@@ -162,7 +162,7 @@ impl Sender {
         Self { endpoint, agent: config.build().into() }
     }
 
-    /// Its address, for messages.
+    /// Returns the address, for messages.
     pub(crate) fn address(&self) -> String {
         without_secrets(&self.endpoint.url)
     }
@@ -175,11 +175,11 @@ impl Sender {
         }
         match self.endpoint.credentials.as_ref().map(Credentials::read) {
             Some(Ok(credentials)) => request = request.header(AUTHORIZATION, credentials),
-            // It can be in place again at the next attempt.
+            // The file may be back at the next attempt.
             Some(Err(why)) => return later(why),
             None => {}
         }
-        // The client resolves names in a thread, and panics if none can be started.
+        // The client resolves names in a thread, and panics if it cannot start one.
         let probe = std::thread::Builder::new().name("probe".into()).spawn(|| {});
         if let Err(e) = probe.map(|thread| drop(thread.join())) {
             return later(format!(
@@ -209,9 +209,9 @@ impl Sender {
     }
 }
 
-/// Certificates of the system, and ring for the arithmetic.
+/// Returns a configuration with the certificates of the system and cryptography by ring.
 fn tls() -> TlsConfig {
-    // Those that cannot be read are missing; without any, a connection fails and says so.
+    // Unreadable certificates are left out. Without any, a connection fails and says so.
     let roots = rustls_native_certs::load_native_certs().certs;
     let roots: RootCerts = roots.iter().map(|root| Certificate::from_der(root).to_owned()).into();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,7 +1,7 @@
 //! Sends batches to a receiver over HTTP, in order, one at a time.
 //!
-//! A receiver that is away must cost neither memory nor time here: batches wait in a queue with bounds, the oldest are given up, and
-//! attempts become rarer. What fails is counted, and said once.
+//! An unreachable receiver must cost neither memory nor time here: batches wait in a bounded queue, the oldest are dropped, and
+//! attempts become less frequent. Failures are counted, and logged once.
 
 mod endpoint;
 
@@ -14,30 +14,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The most batches that wait: an hour of one each fifteen seconds.
+/// Maximum number of queued batches: an hour, at one every fifteen seconds.
 const MOST_WAITING: usize = 240;
-/// The most bytes that wait.
+/// Maximum size of the queue, in bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// How long to wait after the first failure; twice as long after each further one.
+/// Delay after the first failure. It doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest wait. Up to half of it is left out, at random, so that not all hosts call a receiver at once when it is back.
+/// Maximum delay. Up to half of it is skipped at random, so that not all hosts contact a receiver at once when it is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long the end may take.
+/// Maximum time to send the rest of the queue at exit.
 const END_WITHIN: Duration = Duration::from_secs(3);
 
-/// Says what goes wrong.
+/// Logs errors.
 pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What became of the batches.
+/// Counters of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PushCounts {
-    /// Accepted.
+    /// Accepted batches.
     pub sent: u64,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failures: u64,
-    /// Given up.
+    /// Dropped batches.
     pub dropped: u64,
-    /// Waiting.
+    /// Queued batches.
     pub waiting: u64,
 }
 
@@ -47,7 +47,7 @@ struct Batch {
     body: Vec<u8>,
 }
 
-/// Sends batches in a thread of its own.
+/// Sends batches in its own thread.
 pub struct Pusher {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
@@ -64,15 +64,15 @@ struct QueueState {
     waiting: VecDeque<Batch>,
     bytes: usize,
     counts: PushCounts,
-    /// When to give up; set at the end.
+    /// Deadline for the rest of the queue; set at exit.
     ends: Option<Instant>,
 }
 
 impl Pusher {
-    /// Starts to send to an endpoint. `what` names it in messages: `remote write`.
+    /// Starts sending to an endpoint. `what` names it in messages: `remote write`.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// Fails if the thread cannot be started.
     pub fn start(what: &'static str, endpoint: Endpoint, log: LogFn) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let worker = Worker { queue: queue.clone(), sender: Sender::new(endpoint), what, log, failures: 0 };
@@ -80,7 +80,7 @@ impl Pusher {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Sends a batch once those before it are sent. Never waits.
+    /// Queues a batch, to be sent after those before it. Never blocks.
     pub fn push(&self, path: &'static str, body: Vec<u8>) {
         let mut state = self.queue.lock();
         state.bytes += body.len();
@@ -93,14 +93,14 @@ impl Pusher {
         self.queue.changed.notify_one();
     }
 
-    /// What has become of the batches so far.
+    /// Returns the counters so far.
     pub fn counts(&self) -> PushCounts {
         let state = self.queue.lock();
         PushCounts { waiting: state.waiting.len() as u64, ..state.counts }
     }
 }
 
-/// Sends what waits, within a few seconds; the rest is lost.
+/// Sends the queue within a few seconds; drops the rest.
 impl Drop for Pusher {
     fn drop(&mut self) {
         self.queue.lock().ends = Some(Instant::now() + END_WITHIN);
@@ -116,7 +116,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The oldest batch. Waits for one; `None` at the end.
+    /// Removes the oldest batch from the queue. Waits for one; returns `None` at exit.
     fn take(&self) -> Option<Batch> {
         let mut state = self.lock();
         loop {
@@ -134,7 +134,7 @@ impl Queue {
         }
     }
 
-    /// Puts a batch back, unless newer ones have taken its place.
+    /// Puts a batch back, unless newer ones have filled the queue.
     fn put_back(&self, batch: Batch) {
         let mut state = self.lock();
         if state.waiting.len() < MOST_WAITING && state.bytes + batch.body.len() <= MOST_BYTES {
@@ -145,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// Sleeps, at most until the end. False if that has come.
+    /// Sleeps, but not beyond the start of the exit. Returns false if the program is exiting.
     fn pause(&self, length: Duration) -> bool {
         let wake = Instant::now() + length;
         let mut state = self.lock();
@@ -164,7 +164,7 @@ struct Worker {
     sender: Sender,
     what: &'static str,
     log: LogFn,
-    /// Attempts that failed in a row.
+    /// Number of failed attempts in a row.
     failures: u32,
 }
 
@@ -215,10 +215,10 @@ impl Worker {
     }
 }
 
-/// How long to wait after so many failures: between half of a time that doubles, and all of it.
+/// Returns the delay after a number of failures: at random between half of a doubling time and all of it.
 fn pause(failures: u32) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE);
-    // Without random numbers all of it.
+    // Without random numbers, the full delay.
     let random = getrandom::u32().map_or(1.0, |random| f64::from(random) / f64::from(u32::MAX));
     doubled.mul_f64(0.5 + random / 2.0)
 }

@@ -3,13 +3,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 
-/// A request as a receiver sees it.
+/// A request as received.
 struct Seen {
     head: String,
     body: Vec<u8>,
 }
 
-/// Answers each request with the next of these, and the last one from then on.
+/// Answers each request with the next of these, and repeats the last one from then on.
 fn receiver(answers: &'static [&'static str]) -> (SocketAddr, Receiver<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -121,7 +121,7 @@ fn a_redirection_is_not_followed() {
 
 #[test]
 fn the_queue_has_bounds_and_the_oldest_are_given_up() {
-    // Nobody listens there: the port was free a moment ago.
+    // The port was free a moment ago: nothing listens there.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (pusher, _) = pusher(address, None);
     for _ in 0..MOST_WAITING + 50 {
@@ -131,7 +131,7 @@ fn the_queue_has_bounds_and_the_oldest_are_given_up() {
     assert!(counts.waiting <= MOST_WAITING as u64 && counts.dropped >= 50, "{counts:?}");
     pusher.push("", vec![0; MOST_BYTES + 1]);
     assert!(pusher.counts().waiting <= 1);
-    // The end does not wait for a receiver that is away.
+    // Exit does not wait for an unreachable receiver.
     let began = Instant::now();
     drop(pusher);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
