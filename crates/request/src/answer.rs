@@ -1,20 +1,20 @@
-//! What a host answers.
+//! Answers of a host.
 
 use crate::{Request, RequestError};
 use serde::{Deserialize, Serialize};
 
-/// An answer is not longer, bytes: an hour at one sample per second takes 5 to 15 MB.
+/// Maximum size of an answer, in bytes: an hour at one sample per second takes 5 to 15 MB.
 pub const LONGEST_ANSWER: u64 = 64 << 20;
 const SCHEMA: &str = "whyslow.fleet.raw_answer/1";
-/// A first line that is longer is none.
+/// Maximum length of the first line. A longer line is invalid.
 const LONGEST_LINE: usize = 8192;
 
-/// The answer to a request. As a file it is a line of JSON, and what was asked for.
+/// Answer to a request. In a file, it is a line of JSON, followed by the extract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// An extract of the recording.
     Extract(Vec<u8>),
-    /// Why there is none.
+    /// The reason for a refusal.
     Refused(String),
 }
 
@@ -27,7 +27,7 @@ struct Head {
 }
 
 impl Answer {
-    /// The file.
+    /// Serialises the answer as a file.
     pub fn into_file(self, request: &Request) -> Vec<u8> {
         let (refused, extract) = match self {
             Self::Extract(extract) => (None, extract),
@@ -40,10 +40,10 @@ impl Answer {
         file
     }
 
-    /// The answer of a file, which may be anything, to a request.
+    /// Parses an answer to a request. The file may contain anything.
     ///
     /// # Errors
-    /// It is none, or to another request.
+    /// Fails if the file is not an answer, or answers another request.
     pub fn parse(file: &[u8], request: &Request) -> Result<Self, RequestError> {
         let line = file.iter().take(LONGEST_LINE).position(|byte| *byte == b'\n');
         let (head, rest) = file.split_at(line.ok_or_else(|| RequestError::new("it is no answer"))?);

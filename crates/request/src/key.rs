@@ -1,4 +1,4 @@
-//! Ed25519 keys (RFC 8032) in PEM files, as `openssl genpkey -algorithm ed25519` makes them (RFC 8410).
+//! Ed25519 keys (RFC 8032) in PEM files, as created by `openssl genpkey -algorithm ed25519` (RFC 8410).
 
 use crate::RequestError;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -6,22 +6,22 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use std::fmt;
 
-/// What a public key of this kind begins with in DER (RFC 8410, section 4); its 32 bytes follow.
+/// Prefix of an Ed25519 public key in DER (RFC 8410, section 4); the 32 bytes of the key follow.
 const PUBLIC_KEY: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Signs requests.
+/// Key that signs requests.
 #[derive(Debug)]
 pub struct SigningKey {
     pair: Ed25519KeyPair,
-    /// The other half, with which hosts tell what it has signed.
+    /// The public half, with which hosts verify signatures.
     pub public: PublicKey,
 }
 
 impl SigningKey {
-    /// The private key of a PEM file.
+    /// Parses the private key of a PEM file.
     ///
     /// # Errors
-    /// It has none of this kind.
+    /// Fails if the file has no private Ed25519 key.
     pub fn parse(pem: &[u8]) -> Result<Self, RequestError> {
         let pair = PrivatePkcs8KeyDer::from_pem_slice(pem).ok().and_then(|der| {
             let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der()).ok()?;
@@ -38,15 +38,15 @@ impl SigningKey {
     }
 }
 
-/// Tells whether a request was signed by its other half.
+/// Key that verifies the signature of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// All public keys of a PEM file.
+    /// Parses all public keys of a PEM file.
     ///
     /// # Errors
-    /// It has none, or one of another kind.
+    /// Fails if the file has no key, or one of another kind.
     pub fn parse_all(pem: &[u8]) -> Result<Vec<Self>, RequestError> {
         let of_der = |der: &[u8]| der.strip_prefix(&PUBLIC_KEY)?.try_into().ok().map(Self);
         let keys = SubjectPublicKeyInfoDer::pem_slice_iter(pem).map(|der| der.ok().and_then(|der| of_der(&der)));
@@ -64,7 +64,7 @@ impl PublicKey {
     }
 }
 
-/// As a name in a path.
+/// Formats the key as a name in a path.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))

@@ -1,12 +1,13 @@
-//! A signed request for a span of a host's own recording, and its answer, as they lie in a fleet's store.
+//! Signed requests for a span of a host's own recording, and the answers, as stored in a fleet's store.
 //!
 //! ```text
 //! v1/requests/HOST/KEY.json    one for each key: a new request replaces the last
 //! v1/raw/HOST/ID.extract       the answer to a request
 //! ```
 //!
-//! The host knows whose requests it answers, and so where they are: it lists nothing, and there cannot be many of them. What is at such a
-//! path can still be anything, since others may write to the store: nothing counts but what the key has signed. No I/O.
+//! The host knows whose requests it answers, and so their paths: it lists nothing, and there cannot be many of them. The object
+//! at such a path can still be anything, since others may write to the store: only content that the key has signed counts. No
+//! I/O.
 
 mod answer;
 mod key;
@@ -21,28 +22,28 @@ pub use request::{LONGEST_REQUEST, LONGEST_SPAN_MS, Request};
 use std::fmt;
 use whyslow_rollup::{PlaceError, VERSION, host_in_path};
 
-/// Below it what is asked.
+/// Folder of the requests.
 pub const REQUESTS: &str = "requests";
-/// Below it what is answered.
+/// Folder of the answers.
 pub const ANSWERS: &str = "raw";
 
-/// Where the request to a host is that a key has signed.
+/// Returns the path of the request to a host that a key has signed.
 ///
 /// # Errors
-/// The name of the host cannot be part of a path.
+/// Fails if the name of the host cannot be part of a path.
 pub fn request_path(host: &str, key: &PublicKey) -> Result<String, PlaceError> {
     Ok(format!("{VERSION}/{REQUESTS}/{}/{key}.json", host_in_path(host)?))
 }
 
-/// Where the answer to a request is.
+/// Returns the path of the answer to a request.
 ///
 /// # Errors
-/// The name of the host cannot be part of a path.
+/// Fails if the name of the host cannot be part of a path.
 pub fn answer_path(request: &Request) -> Result<String, PlaceError> {
     Ok(format!("{VERSION}/{ANSWERS}/{}/{}.extract", host_in_path(&request.host)?, request.id))
 }
 
-/// A key, request or answer that is not valid, in words.
+/// An invalid key, request or answer, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestError(String);
 

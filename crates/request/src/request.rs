@@ -1,49 +1,49 @@
-//! What is asked of a host.
+//! Requests to a host.
 
 use crate::key::hex;
 use crate::{PublicKey, RequestError, SigningKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
-/// A file that is longer is no request, bytes.
+/// Maximum size of a request, in bytes.
 pub const LONGEST_REQUEST: u64 = 4096;
-/// The longest span that can be asked for, milliseconds.
+/// Maximum length of a requested span, in milliseconds.
 pub const LONGEST_SPAN_MS: i64 = 3_600_000;
-/// The longest time for which a request is valid, milliseconds.
+/// Maximum time for which a request is valid, in milliseconds.
 const LONGEST_VALID_MS: i64 = 24 * 3_600_000;
-/// By how much clocks may differ, milliseconds.
+/// Tolerated difference between clocks, in milliseconds.
 const SKEW_MS: i64 = 5 * 60_000;
 const SCHEMA: &str = "whyslow.fleet.raw_request/1";
-/// Signed with the request, so that nothing else that a key signs can be taken for one.
+/// Prefix of the signed message, so that nothing else signed with the key can pass for a request.
 const DOMAIN: &[u8] = b"whyslow raw request 1\n";
-/// Bytes of an identifier.
+/// Length of an identifier, in bytes.
 const ID: usize = 16;
 
-/// Asks a host for a span of its recording. Times are milliseconds since 1970.
+/// A request to a host for a span of its recording. Times are milliseconds since 1970.
 ///
-/// As a file it is the signature in hexadecimal, a line feed, and the signed JSON.
+/// In a file, it is the signature in hexadecimal, a line feed, and the signed JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     schema: String,
-    /// Random, in hexadecimal: the answer has it.
+    /// Random identifier in hexadecimal, repeated in the answer.
     pub id: String,
-    /// The host, by the name that it ships as.
+    /// The name under which the host ships its data.
     pub host: String,
-    /// The beginning of the span.
+    /// Start of the span.
     pub from_ms: i64,
-    /// Its end.
+    /// End of the span.
     pub to_ms: i64,
-    /// When it was asked.
+    /// Time of the request.
     pub asked_ms: i64,
-    /// From when on no answer is wanted.
+    /// Time from which no answer is wanted.
     pub expires_ms: i64,
 }
 
 impl Request {
-    /// Asks a host for a span at a time, and for how long an answer is wanted.
+    /// Creates a request to a host for a span. `asked_ms` is the current time; an answer is wanted for `valid_ms`.
     ///
     /// # Errors
-    /// The span is longer than an hour, or the time longer than a day; there are no random numbers.
+    /// Fails if the span is longer than an hour, the time is longer than a day, or there are no random numbers.
     pub fn new(host: &str, (from_ms, to_ms): (i64, i64), asked_ms: i64, valid_ms: i64) -> Result<Self, RequestError> {
         let mut id = [0; ID];
         SystemRandom::new().fill(&mut id).map_err(|_| RequestError::new("the kernel gives no random numbers"))?;
@@ -54,16 +54,16 @@ impl Request {
         Ok(request)
     }
 
-    /// The file.
+    /// Serialises and signs the request as a file.
     pub fn signed(&self, key: &SigningKey) -> Vec<u8> {
         let json = serde_json::to_vec(self).unwrap_or_default();
         [key.sign(&[DOMAIN, &json].concat()).as_bytes(), b"\n", &json].concat()
     }
 
-    /// The request of a file, if this key has signed it, it is to this host, and can be answered.
+    /// Parses a request, if this key has signed it, it is to this host, and it can be answered.
     ///
     /// # Errors
-    /// It is not, or cannot.
+    /// Fails if one of these does not hold.
     pub fn verified(file: &[u8], key: &PublicKey, host: &str) -> Result<Self, RequestError> {
         let invalid = || RequestError::new("the key has not signed it");
         let line = file.iter().position(|byte| *byte == b'\n').ok_or_else(invalid)?;
@@ -87,7 +87,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Whether an answer is wanted at this time.
+    /// Returns true if an answer is wanted at this time.
     pub fn is_valid_at(&self, now_ms: i64) -> bool {
         (self.asked_ms.saturating_sub(SKEW_MS)..self.expires_ms).contains(&now_ms)
     }

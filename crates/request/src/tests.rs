@@ -1,4 +1,4 @@
-//! Requests and answers that are right, and those that are made up.
+//! Tests of valid and forged requests and answers.
 
 use crate::{Answer, LONGEST_REQUEST, PublicKey, Request, SigningKey, answer_path, request_path};
 
@@ -14,7 +14,7 @@ const OTHER_PUBLIC: &str = "-----BEGIN PUBLIC KEY-----
 MCowBQYDK2VwAyEA/eJAUp3xHccpMlMQhNK/QttdPBc/jD3IWRt+kRd1F0Y=
 -----END PUBLIC KEY-----
 ";
-/// For X25519, which signs nothing.
+/// A key for X25519, which cannot sign.
 const OTHER_KIND: &str = "-----BEGIN PUBLIC KEY-----
 MCowBQYDK2VuAyEAxGcw3/ItHBTU2luhYoO/EpjEZEQ1pb2vsZQDnS/r5R8=
 -----END PUBLIC KEY-----
@@ -34,7 +34,7 @@ fn verified(file: &[u8]) -> Result<Request, String> {
     Request::verified(file, &key().public, "db-17").map_err(|error| error.to_string())
 }
 
-/// A request with other words in its JSON, signed by the key.
+/// Builds a signed request with a part of its JSON replaced.
 fn signed_with(from: &str, to: &str) -> Vec<u8> {
     let json = serde_json::to_string(&request()).unwrap();
     let changed = json.replace(from, to);
@@ -72,7 +72,7 @@ fn what_the_key_has_not_signed_for_this_host_is_refused() {
         assert!(verified(&damaged).is_err(), "byte {at}");
         assert!(verified(&file[..at]).is_err(), "the first {at} bytes");
     }
-    // The same words, signed as something else.
+    // The same JSON, signed for another purpose.
     let json = &file[file.iter().position(|byte| *byte == b'\n').unwrap() + 1..];
     assert!(verified(&[key().sign(json).as_bytes(), b"\n", json].concat()).is_err());
 }
