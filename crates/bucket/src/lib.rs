@@ -1,5 +1,5 @@
-//! Where a fleet's store is: a folder, or a bucket of a store that speaks S3. Those that write and those that read open it by the same
-//! address, and say the same of what is wrong with it.
+//! Address of a fleet's store: a folder, or a bucket of a store that speaks S3. Writers and readers open it by the same address,
+//! and report the same errors.
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
@@ -8,12 +8,12 @@ use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What the address of a bucket begins with.
+/// Prefix of the address of a bucket.
 const S3: &str = "s3://";
-/// The longest error, bytes.
+/// Maximum length of an error, in bytes.
 const LONGEST_ERROR: usize = 500;
 
-/// The address of a store.
+/// Address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
     /// A folder, which may be missing.
@@ -29,7 +29,7 @@ pub struct BucketAddress {
     prefix: Path,
 }
 
-/// An address that is not understood, or a bucket that cannot be opened, in words.
+/// An invalid address, or a bucket that cannot be opened, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(String);
 
@@ -42,10 +42,10 @@ impl fmt::Display for AddressError {
 impl Error for AddressError {}
 
 impl StoreAddress {
-    /// A folder or `s3://BUCKET/PREFIX`.
+    /// Parses a folder or `s3://BUCKET/PREFIX`.
     ///
     /// # Errors
-    /// It is neither.
+    /// Fails if the address is neither.
     pub fn parse(address: &str) -> Result<Self, AddressError> {
         let Some(bucket) = address.strip_prefix(S3) else {
             return if address.contains("://") {
@@ -63,11 +63,11 @@ impl StoreAddress {
 }
 
 impl BucketAddress {
-    /// The objects below the prefix. `settings` are those of the environment, `AmazonS3Builder::from_env`: credentials, region and
-    /// endpoint are never in an address, which other users see.
+    /// Opens the objects below the prefix. `settings` come from the environment (`AmazonS3Builder::from_env`): credentials,
+    /// region and endpoint are never part of an address, which other users can see.
     ///
     /// # Errors
-    /// The settings are not valid.
+    /// Fails if the settings are invalid.
     pub fn open(&self, settings: AmazonS3Builder) -> Result<PrefixStore<AmazonS3>, AddressError> {
         let store = settings.with_bucket_name(&self.name).build();
         let store = store.map_err(|error| AddressError(format!("{self}: {}", in_one_line(&error))))?;
@@ -81,7 +81,7 @@ impl fmt::Display for BucketAddress {
     }
 }
 
-/// An error of a store with what caused it, unless that says the same.
+/// Formats an error of a store with its causes, without repetitions.
 pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
     let mut text = error.to_string();
@@ -93,7 +93,7 @@ pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     shortened(&text)
 }
 
-/// An error in one line. A server's answer repeats the whole request, and who asked: its code is enough.
+/// Shortens an error to one line. A server's answer repeats the whole request and its sender; its code is enough.
 fn shortened(text: &str) -> String {
     let (before, answer) = text.split_once("<?xml").unwrap_or((text, ""));
     let code = answer.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
