@@ -1,10 +1,10 @@
-//! Opens files that decide what a privileged program does: its journal, rules, profiles. One that another user could have written,
-//! replaced or redirected is refused.
+//! Opens files that decide what a privileged program does: its journal, rules, profiles. Refuses a file that another user could
+//! have written, replaced or redirected.
 //!
-//! Each component of a path is opened in turn without following symbolic links (openat(2)), so that what was checked is what is
-//! opened. It must belong to root, to this user, or to the owner of `/`, who rules over the machine or container anyway; and no
-//! one else may write to it. In a folder such as /tmp, where the sticky bit keeps users from replacing what belongs to others, only
-//! the entry counts. A symbolic link is followed if it belongs to one of them.
+//! Each component of a path is opened in turn without following symbolic links (openat(2)), so that the file that was checked is
+//! the file that is opened. It must belong to root, to this user, or to the owner of `/`, who controls the machine or container
+//! anyway, and no one else may write to it. In a folder such as /tmp, where the sticky bit keeps users from replacing each
+//! other's files, only the entry counts. A symbolic link is followed if it belongs to one of these users.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, OsString};
@@ -16,22 +16,22 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf, absolute};
 
-/// As many as the kernel follows (include/linux/namei.h).
+/// Maximum number of symbolic links, the same as in the kernel (include/linux/namei.h).
 const MOST_LINKS: u32 = 40;
 
-/// Why a file is refused; within the [`io::Error`] that is returned.
+/// Reason why a file is refused; the inner error of the [`io::Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Untrusted {
     /// It belongs to another user.
     Owner {
-        /// What.
+        /// The file or folder.
         path: PathBuf,
-        /// Whose.
+        /// Its owner.
         uid: u32,
     },
     /// Others may write to it.
     Writable {
-        /// What.
+        /// The file or folder.
         path: PathBuf,
         /// Its mode.
         mode: u32,
@@ -62,23 +62,23 @@ impl fmt::Display for Untrusted {
 
 impl std::error::Error for Untrusted {}
 
-/// Whether an error says that a file is not trusted.
+/// Returns true if the error says that a file is not trusted.
 pub fn is_untrusted(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Untrusted>())
 }
 
-/// Opens an existing regular file to read it.
+/// Opens an existing regular file for reading.
 ///
 /// # Errors
-/// It is not trusted, no regular file, or cannot be opened.
+/// Fails if the file is not trusted, is not a regular file, or cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
     regular(Walk::new(path)?.entry(None)?, libc::O_RDONLY)
 }
 
-/// Opens a regular file to read and write it, and creates it with this mode if it does not exist.
+/// Opens a regular file for reading and writing. Creates it with this mode if it does not exist.
 ///
 /// # Errors
-/// It is not trusted, no regular file, or cannot be opened.
+/// Fails if the file is not trusted, is not a regular file, or cannot be opened.
 pub fn open_or_create(path: &Path, mode: u32) -> io::Result<File> {
     regular(Walk::new(path)?.entry(Some(mode))?, libc::O_RDWR)
 }
@@ -86,7 +86,7 @@ pub fn open_or_create(path: &Path, mode: u32) -> io::Result<File> {
 /// Reads a file.
 ///
 /// # Errors
-/// As [`open`]; it cannot be read.
+/// Fails like [`open`], or if the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
@@ -96,27 +96,27 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Checks a file or folder.
 ///
 /// # Errors
-/// It is not trusted, or not there.
+/// Fails if it is not trusted or does not exist.
 pub fn check(path: &Path) -> io::Result<()> {
     Walk::new(path)?.entry(None).map(drop)
 }
 
-/// Checks a folder, and creates it and those above it if they do not exist, with these modes.
+/// Checks a folder. Creates missing folders: those above it with mode `above`, the folder with mode `own`.
 ///
 /// # Errors
-/// It is not trusted, no folder, or cannot be created.
+/// Fails if it is not trusted, is not a folder, or cannot be created.
 pub fn create_folder(path: &Path, above: u32, own: u32) -> io::Result<()> {
     let folder = Walk { folders: Some((above, own)), ..Walk::new(path)? }.entry(None)?;
     if folder.metadata()?.is_dir() { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOTDIR)) }
 }
 
-/// Opens what was checked: a descriptor of the entry itself.
+/// Opens the checked entry itself, through its descriptor.
 fn regular(entry: File, flags: libc::c_int) -> io::Result<File> {
     if !entry.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let path = CString::new(format!("/proc/self/fd/{}", entry.as_raw_fd()))?;
-    // Files of the kernel, such as /proc/kmsg, call themselves regular and wait for something to read.
+    // Files of the kernel, such as /proc/kmsg, claim to be regular and block until there is something to read.
     // SAFETY: `path` is a C string and outlives the call.
     owned(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NONBLOCK) })
 }
@@ -124,11 +124,11 @@ fn regular(entry: File, flags: libc::c_int) -> io::Result<File> {
 /// A walk along a path, from the root.
 struct Walk {
     left: VecDeque<OsString>,
-    /// The folders from the root to where it is.
+    /// The folders from the root to the current one.
     at: Vec<(File, PathBuf)>,
     links: u32,
     root_owner: u32,
-    /// Modes of folders that are created: of those above, and of the last.
+    /// Modes of folders to create: of those above, and of the last.
     folders: Option<(u32, u32)>,
 }
 
@@ -140,7 +140,7 @@ impl Walk {
         Ok(Self { left, at: vec![(root, "/".into())], links: 0, root_owner, folders: None })
     }
 
-    /// A descriptor of what the path leads to, opened with O_PATH. With a mode, a file that does not exist is created.
+    /// Returns a descriptor of the entry that the path leads to, opened with O_PATH. With a mode, creates a missing file.
     fn entry(mut self, create: Option<u32>) -> io::Result<File> {
         while let Some(name) = self.left.pop_front() {
             if name == ".." {
@@ -181,7 +181,7 @@ impl Walk {
             (Err(e), None, Some(mode)) if e.kind() == ErrorKind::NotFound && is_last => {
                 let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
                 match at(Some(folder), name, flags, mode) {
-                    // Another run has just created it.
+                    // Another process has just created it.
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => open(),
                     made => made,
                 }
@@ -197,7 +197,8 @@ impl Walk {
         }
         let mode = meta.mode() & 0o7777;
         let is_shared_folder = meta.is_dir() && mode & libc::S_ISVTX != 0 && !self.left.is_empty();
-        // Users often share nothing with the group that is theirs alone; what root acts on, no group may write.
+        // Group write permission is accepted for an ordinary user, whose group often has no other members, but not for what root
+        // acts on.
         let group = mode & 0o020 != 0 && uid() == 0 && meta.gid() != 0;
         let holds_something = meta.is_dir() || meta.is_file();
         if holds_something && !is_shared_folder && (mode & 0o002 != 0 || group) {

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
 const NOBODY: u32 = 65534;
 
-/// A folder with a file `own`.
+/// Creates a folder with a file `own`.
 fn folder() -> tempfile::TempDir {
     let folder = whyslow_testing::folder();
     write(&folder.path().join("own"), 0o600);
@@ -53,7 +53,7 @@ fn what_belongs_to_another_is_not_trusted_however_it_is_reached() {
     write(&below.join("own"), 0o600);
     chown(&below, Some(NOBODY), None).unwrap();
     assert_eq!(refusal(&below.join("own")), Some(Untrusted::Owner { path: below.clone(), uid: NOBODY }));
-    // Their link to a file of ours; and our link to a folder of theirs.
+    // Another user's link to a file of ours, then our link to another user's folder.
     symlink("own", &link).unwrap();
     assert_eq!(refusal(&link), None);
     lchown(&link, Some(NOBODY), None).unwrap();
