@@ -1,27 +1,27 @@
-//! The JSON documents keep to their schemas, `docs/schema/NAME.json`, to which fields are added and from which none is removed.
+//! Checks JSON documents against their schemas, `docs/schema/NAME.json`. Fields may be added to a schema, but not removed.
 
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What the program writes, which may have fewer fields than it accepts.
+/// Returns the schema of what the program writes, which may have fewer fields than it accepts.
 pub fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     serde_json::to_value(SchemaGenerator::new(settings).into_root_schema_for::<T>()).unwrap()
 }
 
-/// What a consumer of a document may rely on at a path, such as `findings[].id`.
+/// Guarantees of a schema to consumers at a path, such as `findings[].id`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shape {
     types: BTreeSet<String>,
-    /// Whether the field is there whenever the object is that it is in.
+    /// True if the field is present whenever its object is.
     is_required: bool,
 }
 
 type Shapes = BTreeMap<String, Shape>;
 
-/// A schema as a list of paths; what contains itself is followed once.
+/// Flattens a schema to a list of paths. Follows a recursive reference once.
 fn shapes(schema: &Value) -> Shapes {
     let mut shapes = Shapes::new();
     add_shapes(schema, schema, "", true, &mut Vec::new(), &mut shapes);
@@ -86,7 +86,7 @@ fn add_shapes<'a>(
     }
 }
 
-/// Adds what may be in any of these. A field is always there only if it is in all that have the object that it is in.
+/// Adds the fields of all variants. A field is required only if it is in every variant that has its object.
 fn add_variants(each: &[Shapes], shapes: &mut Shapes) {
     for (path, variant) in each.iter().flatten() {
         let object = path.rsplit_once('.').map(|(object, _)| object);
@@ -114,7 +114,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// What a consumer of the old document would miss in the new one: paths, types, and fields that were always there.
+/// Lists what a consumer of the old document would miss in the new one: paths, types, and required fields.
 fn broken(old: &Shapes, new: &Shapes) -> Vec<String> {
     let mut broken = Vec::new();
     for (path, before) in old {
@@ -133,12 +133,12 @@ fn broken(old: &Shapes, new: &Shapes) -> Vec<String> {
     broken
 }
 
-/// A whole number is a number.
+/// Returns true if the type is allowed. An integer is also a number.
 fn is_allowed(name: &str, types: &BTreeSet<String>) -> bool {
     types.contains(name) || types.contains("any") || (name == "integer" && types.contains("number"))
 }
 
-/// Where a document differs from the list of paths.
+/// Finds where a document differs from the list of paths.
 fn violations(value: &Value, path: &str, shapes: &Shapes, found: &mut Vec<String>) {
     let Some(shape) = shapes.get(path) else {
         found.push(format!("{path} is not in the schema"));
@@ -168,7 +168,8 @@ fn violations(value: &Value, path: &str, shapes: &Shapes, found: &mut Vec<String
     }
 }
 
-/// In `docs/schema`: `diagnosis-1.json` of `whyslow.diagnosis/1`, and `fleet/sick-1.json` of `whyslow.fleet.sick/1`.
+/// Returns the file name in `docs/schema`: `diagnosis-1.json` for `whyslow.diagnosis/1`, `fleet/sick-1.json` for
+/// `whyslow.fleet.sick/1`.
 pub fn file_name(id: &str) -> String {
     let name = id.strip_prefix("whyslow.").expect("a document of whyslow").replace('/', "-").replace('.', "/");
     format!("{name}.json")
@@ -178,9 +179,10 @@ fn file_of(id: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema").join(file_name(id))
 }
 
-/// Compares the schema of a document with the one that is kept; with WHYSLOW_UPDATE_DOCS writes it.
+/// Compares the schema of a document with the stored one. With WHYSLOW_UPDATE_DOCS, writes it.
 ///
-/// Before a release a field may still be removed: delete the file, and write it anew. Afterwards that needs a new number.
+/// Before a release, a field may still be removed: delete the file and write it again. After the release, that needs a new schema
+/// number.
 pub fn assert_kept(id: &str, schema: &Value) {
     let file = file_of(id);
     let text = serde_json::to_string_pretty(schema).unwrap() + "\n";
@@ -200,14 +202,14 @@ pub fn assert_kept(id: &str, schema: &Value) {
     );
 }
 
-/// Compares a document with the schema that it names.
+/// Checks a document against the schema that it names.
 pub fn assert_valid(what: &str, json: &[u8]) {
     let document: Value = serde_json::from_slice(json).unwrap_or_else(|e| panic!("{what}: {e}"));
     let id = document["schema"].as_str().unwrap_or_else(|| panic!("{what} has no schema"));
     assert_value(id, what, &document);
 }
 
-/// Compares a document that does not name its schema with this one.
+/// Checks a document that does not name its schema against this one.
 pub fn assert_valid_as(id: &str, what: &str, json: &[u8]) {
     let document: Value = serde_json::from_slice(json).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_value(id, what, &document);

@@ -1,4 +1,4 @@
-//! A server that a test starts, and what it answers.
+//! HTTP server started by a test, and its answers.
 
 use crate::ends_with_test;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,22 +7,22 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an answer, or what is waited for, may take where the machine is busy.
+/// Time limit for an answer or a condition, generous for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A server, ended with the test.
+/// A server that is killed with the test.
 pub struct HttpServer {
     /// Its process.
     pub child: Child,
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
-    /// What follows the address in the URL that it printed.
+    /// The part after the address in the URL that it printed.
     pub path: String,
-    /// How long an answer may take.
+    /// Time limit for an answer.
     pub patience: Duration,
 }
 
-/// Which of its piped outputs a server prints its URL to, in the first line.
+/// The piped output whose first line has the server's URL.
 #[derive(Clone, Copy, Debug)]
 pub enum UrlOn {
     /// Standard output.
@@ -31,21 +31,21 @@ pub enum UrlOn {
     Stderr,
 }
 
-/// An answer.
+/// An HTTP answer.
 pub struct HttpAnswer {
-    /// Its status.
+    /// Status code.
     pub status: u16,
-    /// The status and the headers.
+    /// Status line and headers.
     pub head: String,
-    /// What follows them.
+    /// Body of the answer.
     pub body: String,
 }
 
 impl HttpServer {
-    /// Starts a server, and waits until it listens.
+    /// Starts a server and waits until it listens.
     ///
     /// # Panics
-    /// It cannot be started, or prints no URL.
+    /// Panics if the server cannot be started or prints no URL.
     pub fn start(command: &mut Command, url: UrlOn) -> Self {
         let mut child = ends_with_test(command).spawn().expect("the server");
         let mut line = String::new();
@@ -60,18 +60,18 @@ impl HttpServer {
         Self { address, path: path.to_owned(), patience: PATIENCE, child }
     }
 
-    /// Its answer to a request, which is sent as it is.
+    /// Sends a request unchanged. Returns the answer.
     ///
     /// # Panics
-    /// There is none.
+    /// Panics if there is no answer.
     pub fn ask(&self, request: &str) -> HttpAnswer {
         ask(self.address, request, self.patience).expect("an answer")
     }
 
-    /// Its answer to a GET with these further headers, each of which ends with a line break.
+    /// Sends a GET with these additional headers, each of which ends with a line break. Returns the answer.
     ///
     /// # Panics
-    /// There is none.
+    /// Panics if there is no answer.
     pub fn get(&self, path: &str, headers: &str) -> HttpAnswer {
         self.ask(&get(self.address, path, headers))
     }
@@ -84,13 +84,13 @@ impl Drop for HttpServer {
     }
 }
 
-/// The answer to a GET; `None` if nobody answers.
+/// Sends a GET. Returns the answer; `None` if there is none.
 pub fn http_get(address: SocketAddr, path: &str, headers: &str) -> Option<HttpAnswer> {
     ask(address, &get(address, path, headers), PATIENCE)
 }
 
 fn get(address: SocketAddr, path: &str, headers: &str) -> String {
-    // In HTTP/1.0 an answer ends with the connection.
+    // In HTTP/1.0, an answer ends with the connection.
     format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n{headers}\r\n")
 }
 
@@ -107,10 +107,10 @@ fn ask(address: SocketAddr, request: &str, patience: Duration) -> Option<HttpAns
     Some(HttpAnswer { status, head: head.to_owned(), body: body.to_owned() })
 }
 
-/// Looks again and again until there is something.
+/// Polls until there is a result.
 ///
 /// # Panics
-/// It takes too long.
+/// Panics if that takes too long.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {

@@ -1,13 +1,13 @@
-//! What tests make on this machine is gone when their process is, however it ends.
+//! Resources that tests create on this machine. They disappear with the test's process, however it ends.
 //!
-//! Where the kernel offers it, a thing's lifetime is that of the process: a loop device clears itself when it is closed
+//! If the kernel supports it, a resource lives as long as the process: a loop device clears itself when it is closed
 //! ([`LoopDevice`]), and a child is killed with the thread that started it ([`ends_with_test`], [`tree`]). Mounts and network
-//! namespaces that need no name belong in namespaces that a thread of the test has to itself (unshare(2)).
+//! namespaces that need no name belong in private namespaces of a test's thread (unshare(2)).
 //!
-//! What has a name (folders, files, named network namespaces, cgroups) and what is found by one (mounts below such a folder, loop
-//! devices over such a file) gets it from [`name`]: `wsl-PID-START-…`, with the PID of the test's process and the time it began.
-//! `sweep.sh` removes everything whose process has ended. It runs when a process first asks for a name, and once more when that process
-//! ends: a shell waits for that.
+//! Resources with a name (folders, files, named network namespaces, cgroups), and those found by one (mounts below such a folder,
+//! loop devices on such a file), get it from [`name`]: `wsl-PID-START-…`, with the PID of the test's process and its start time.
+//! `sweep.sh` removes everything whose process has ended. It runs when a process first asks for a name, and again when that
+//! process ends: a shell waits for that.
 
 pub mod documents;
 mod http;
@@ -30,29 +30,29 @@ use tempfile::{NamedTempFile, TempDir};
 
 const SWEEP: &str = include_str!("sweep.sh");
 
-/// A name for something on this machine, which no other thing has, ending in `what`. The first call must not be from a thread that
-/// has left the machine's namespaces.
+/// Returns a unique name on this machine, ending in `what`. The first call must not come from a thread that has left the
+/// machine's namespaces.
 pub fn name(what: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     format!("{}{}-{what}", prefix(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What all names of this process begin with.
+/// Returns the prefix of all names of this process.
 pub fn prefix() -> &'static str {
     static PREFIX: OnceLock<String> = OnceLock::new();
-    // With the only open end of its standard input.
+    // Holds the only open write end of the shell's standard input.
     static REAPER: OnceLock<Child> = OnceLock::new();
     let prefix = PREFIX.get_or_init(|| format!("wsl-{}-{}-", std::process::id(), start_time()));
     REAPER.get_or_init(|| {
         sweep();
         let mut reaper = shell(&[prefix]);
-        // A group of its own, which Ctrl-C does not reach.
+        // A separate process group, which Ctrl-C does not reach.
         reaper.process_group(0).stdin(Stdio::piped()).spawn().expect("sh(1)")
     });
     prefix
 }
 
-/// Removes what tests left behind whose process was killed.
+/// Removes what killed tests left behind.
 pub fn sweep() {
     shell(&[]).stdin(Stdio::null()).status().expect("sh(1)");
     loop_device::remove_unused();
@@ -64,50 +64,50 @@ fn shell(args: &[&str]) -> Command {
     shell
 }
 
-/// When this process began, in clock ticks since boot (proc_pid_stat(5)).
+/// Returns the start time of this process, in clock ticks since boot (proc_pid_stat(5)).
 fn start_time() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc/self/stat");
     let field = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19));
     field.and_then(|field| field.parse().ok()).expect("a start time")
 }
 
-/// A temporary folder.
+/// Creates a temporary folder.
 pub fn folder() -> TempDir {
     folder_in(std::env::temp_dir())
 }
 
-/// A temporary folder in memory, where a flush does not wait for a disk; on disk if that is not possible.
+/// Creates a temporary folder in memory, where a flush does not wait for a disk; on disk if that is not possible.
 pub fn memory_folder() -> TempDir {
     tempfile::Builder::new().prefix(prefix()).tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
 }
 
-/// A temporary folder in another; `sweep.sh` knows /tmp, /var/tmp and /dev/shm.
+/// Creates a temporary folder in another. `sweep.sh` searches /tmp, /var/tmp and /dev/shm.
 pub fn folder_in(parent: impl AsRef<Path>) -> TempDir {
     tempfile::Builder::new().prefix(prefix()).tempdir_in(parent).expect("a temporary folder")
 }
 
-/// A temporary file in a folder.
+/// Creates a temporary file in a folder.
 pub fn file_in(parent: impl AsRef<Path>) -> NamedTempFile {
     tempfile::Builder::new().prefix(prefix()).tempfile_in(parent).expect("a temporary file")
 }
 
-/// Makes a program that a test runs from a file: another process copies it. If this one did, a child that another test forks meanwhile
-/// would inherit the open copy, and what is open for writing cannot be run (ETXTBSY, execve(2)).
+/// Installs a program that a test runs from a file. Another process copies it: if this one did, a child that another test forks
+/// meanwhile would inherit the open copy, and a file that is open for writing cannot be executed (ETXTBSY, execve(2)).
 ///
 /// # Panics
-/// It cannot be copied.
+/// Panics if the file cannot be copied.
 pub fn install(file: &Path, program: &Path) {
     let done = Command::new("install").args(["-m", "755", "--"]).args([file, program]).status();
     assert!(done.expect("install(1)").success(), "{}", program.display());
 }
 
-/// Has a child killed when the thread ends that starts it. What the child starts is killed by the sweep, unless it has no part of its
-/// environment.
+/// Kills the child when the thread that starts it ends. The sweep kills the child's own children, unless they run without its
+/// environment (WHYSLOW_TEST).
 pub fn ends_with_test(command: &mut Command) -> &mut Command {
     gets_at_end_of_test(command, libc::SIGKILL)
 }
 
-/// Has a child get this signal when the thread ends that starts it.
+/// Sends this signal to the child when the thread that starts it ends.
 pub fn gets_at_end_of_test(command: &mut Command, signal: i32) -> &mut Command {
     // SAFETY: prctl(2) is async-signal-safe.
     unsafe {
@@ -118,12 +118,12 @@ pub fn gets_at_end_of_test(command: &mut Command, signal: i32) -> &mut Command {
     }
 }
 
-/// Has SIGHUP end a child even if the tests were started by nohup(1), whose ignored SIGHUP is inherited.
+/// Lets SIGHUP end a child even if the tests were started by nohup(1), whose ignored SIGHUP is inherited.
 pub fn heeds_hangup(command: &mut Command) -> &mut Command {
     starts_with(command, libc::SIGHUP, libc::SIG_DFL)
 }
 
-/// Has a child start as nohup(1) has it: SIGHUP is ignored.
+/// Starts a child as nohup(1) does: SIGHUP is ignored.
 pub fn ignores_hangup(command: &mut Command) -> &mut Command {
     starts_with(command, libc::SIGHUP, libc::SIG_IGN)
 }
@@ -138,8 +138,8 @@ fn starts_with(command: &mut Command, signal: i32, disposition: libc::sighandler
     }
 }
 
-/// A program, as the first process of a PID namespace: what it starts, and what that starts, ends with it and with the test. Needs
-/// root.
+/// Returns a command that runs a program as the first process of a PID namespace: all its descendants end with it and with the
+/// test. Needs root.
 pub fn tree(program: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child", program]);

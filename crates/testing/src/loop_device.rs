@@ -5,14 +5,14 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-// Of include/uapi/linux/loop.h.
+// From include/uapi/linux/loop.h.
 const LOOP_CONFIGURE: libc::c_ulong = 0x4c0a;
 const LOOP_CTL_ADD: libc::c_ulong = 0x4c80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4c81;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// `struct loop_config`, with its `struct loop_info64`.
+/// `struct loop_config`, including its `struct loop_info64`.
 #[repr(C)]
 #[allow(dead_code, reason = "the kernel reads it")]
 struct LoopConfig {
@@ -27,19 +27,19 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// The first number of loop devices that tests make; losetup(8) takes the lowest that is free.
+/// First number of loop devices for tests. losetup(8) takes the lowest free number.
 const FIRST: i32 = 4096;
 
-/// A new loop device, with default settings. When dropped it is removed; when its process is killed the kernel detaches its file, and
+/// A new loop device with default settings. Dropping it removes it. If its process is killed, the kernel detaches its file, and
 /// the next sweep removes the device.
 pub struct LoopDevice {
     number: i32,
-    /// Open: the kernel detaches the file when nobody has the device open.
+    /// Kept open: the kernel detaches the file when no process has the device open.
     device: Option<File>,
 }
 
 impl LoopDevice {
-    /// A loop device on a file or another device; with `direct`, past the page cache.
+    /// Creates a loop device on a file or another device. With `direct`, it bypasses the page cache.
     pub fn on(file: &Path, direct: bool) -> io::Result<Self> {
         crate::prefix();
         let control = File::open("/dev/loop-control")?;
@@ -69,7 +69,7 @@ impl LoopDevice {
         // SAFETY: the argument is a number.
         checked(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_ADD as _, number) })?;
         let device = OpenOptions::new().read(true).write(true).open(format!("/dev/loop{number}"))?;
-        // Removes it where this fails.
+        // Dropping this removes the device if the next call fails.
         let made = Self { number, device: Some(device) };
         let device = made.device.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         // SAFETY: the argument is the structure that this call reads.
@@ -77,12 +77,12 @@ impl LoopDevice {
         Ok(made)
     }
 
-    /// The kernel's name: `loopN`.
+    /// Returns the kernel's name: `loopN`.
     pub fn name(&self) -> String {
         format!("loop{}", self.number)
     }
 
-    /// `/dev/loopN`.
+    /// Returns the path `/dev/loopN`.
     pub fn node(&self) -> String {
         format!("/dev/loop{}", self.number)
     }
@@ -92,7 +92,7 @@ impl Drop for LoopDevice {
     fn drop(&mut self) {
         drop(self.device.take());
         let Ok(control) = File::open("/dev/loop-control") else { return };
-        // It is in use until everybody has closed it, such as udevd(8), which looks at what is new.
+        // It is in use until all other processes have closed it, such as udevd(8), which probes new devices.
         for _ in 0..100 {
             if remove(&control, self.number).is_ok() {
                 return;
@@ -102,13 +102,13 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Removes the devices that have no file, whose tests were killed.
+/// Removes devices without a file, whose tests were killed.
 pub(crate) fn remove_unused() {
     let Ok(control) = File::open("/dev/loop-control") else { return };
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.strip_prefix("loop")?.parse().ok());
         if let Some(number) = number.filter(|number| *number >= FIRST) {
-            // One in use is refused.
+            // The kernel refuses to remove one in use.
             let _ = remove(&control, number);
         }
     }

@@ -1,20 +1,20 @@
-//! Random readings for tests: always the same ones for a seed.
+//! Random readings for tests, reproducible from a seed.
 
 use whyslow_model::catalogue::{Family, MetricKind};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 use whyslow_model::window::Window;
 
-/// Numbers that follow from a seed (SplitMix64).
+/// Pseudorandom numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
-    /// With this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number, below a limit.
+    /// Returns the next number, below a limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Readings of one entity whose counters grow, stand still, are reset, are missing at times, or are never read.
+/// Creates readings of one entity. Its counters grow, stand still, are reset, are missing at times, or are never read.
 pub fn window_of<F: Family>(key: &F::Key, random: &mut Random) -> Window {
     let counters: Vec<usize> =
         (0..F::INFO.metrics.len()).filter(|at| F::INFO.metrics[*at].kind == MetricKind::Counter).collect();

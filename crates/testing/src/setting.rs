@@ -3,7 +3,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A setting of this machine that a test changes; restored when dropped, or by the next sweep.
+/// A setting of this machine that a test changes. Restored when dropped, or by the next sweep.
 pub struct RestoredSetting {
     path: PathBuf,
     value: String,
@@ -11,7 +11,7 @@ pub struct RestoredSetting {
 }
 
 impl RestoredSetting {
-    /// Notes the value that a file under /sys or /proc/sys has, before it is changed.
+    /// Records the value of a file under /sys or /proc/sys before it is changed.
     pub fn of(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let value = fs::read_to_string(&path).expect("a setting").trim().to_owned();

@@ -1,4 +1,4 @@
-//! A test process that is killed leaves nothing behind.
+//! Tests that a killed test process leaves nothing behind.
 
 #[path = "../../../tests/skip/mod.rs"]
 mod skip;
@@ -28,14 +28,14 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The cgroup hierarchies of this machine.
+/// Lists the cgroup hierarchies of this machine.
 fn hierarchies() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     fields.filter(|fields| fields[2].starts_with("cgroup")).map(|fields| PathBuf::from(fields[1])).collect()
 }
 
-/// Not a test: what another test kills. It makes one thing of each kind, writes a line, and waits.
+/// Not a test, but the process that another test kills. It creates one resource of each kind, prints a line, and waits.
 #[test]
 #[ignore = "started by the test that kills it"]
 fn holder() {
@@ -47,7 +47,7 @@ fn holder() {
     image.as_file().set_len(16 << 20).unwrap();
     let device = LoopDevice::on(image.path(), false).unwrap();
     let over = LoopDevice::on(Path::new(&device.node()), true).unwrap();
-    // By losetup(8), which clears nothing itself.
+    // Attached by losetup(8), which does not set autoclear.
     must(Command::new("losetup").args(["--find", "--show"]).arg(image.path()));
     fs::create_dir(&mounted).unwrap();
     must(Command::new("mkfs.ext4").args(["-q", &over.node()]));
@@ -59,7 +59,7 @@ fn holder() {
         let group = hierarchy.join(name("group"));
         fs::create_dir(&group).unwrap();
         let mut sleep = Command::new("sleep").arg("600").spawn().unwrap();
-        // Where version 2 is mounted beside version 1, some groups cannot have processes.
+        // Where version 2 is mounted next to version 1, some groups cannot have processes.
         let joined = fs::write(group.join("cgroup.procs"), sleep.id().to_string());
         if joined.is_err() {
             sleep.kill().unwrap();
@@ -71,7 +71,7 @@ fn holder() {
     let other = if fs::read_to_string(SETTING).unwrap().trim() == "Y" { "0" } else { "1" };
     fs::write(SETTING, other).unwrap();
     let alone = ends_with_test(Command::new("sleep").arg("600")).spawn().unwrap();
-    // The shell's child and grandchild are known by what they hold open.
+    // The shell's child and grandchild are identified by their open file.
     let held = fs::File::open(folder.path()).unwrap();
     let mut shells = tree("sh");
     shells.args(["-c", "sleep 600 & sh -c 'sleep 600; true'; true"]).stdin(Stdio::from(held));
@@ -84,14 +84,14 @@ fn holder() {
     std::thread::sleep(Duration::from_secs(600));
 }
 
-/// The processes whose standard input is this folder.
+/// Lists the processes whose standard input is this folder.
 fn holders_of(folder: &Path) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| fs::read_link(format!("/proc/{pid}/fd/0")).is_ok_and(|link| link == folder)).collect()
 }
 
-/// A holder that has made everything; the prefix of its names, and its child processes.
+/// Starts a holder and waits until it has created everything. Returns it, the prefix of its names, and its child processes.
 fn started() -> (Child, String, Vec<u32>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "holder", "--ignored", "--nocapture"]).env(HOLDER, "1").stdout(Stdio::piped());
@@ -103,7 +103,7 @@ fn started() -> (Child, String, Vec<u32>) {
     (child, prefix.to_owned(), children)
 }
 
-/// What bears these names on this machine, and those of these processes that run.
+/// Lists the resources with this prefix on this machine, and those of these processes that are running.
 fn traces(prefix: &str, children: &[u32]) -> Vec<String> {
     let mut traces = Vec::new();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
@@ -122,7 +122,7 @@ fn traces(prefix: &str, children: &[u32]) -> Vec<String> {
     traces
 }
 
-/// Kills what a holder has started to clean up after it.
+/// Kills the process that a holder has started to clean up after it.
 fn kill_reaper(holder: &Child, prefix: &str) {
     let threads = fs::read_dir(format!("/proc/{}/task", holder.id())).unwrap().flatten();
     let children: String =
@@ -144,7 +144,7 @@ fn nothing_that_a_killed_test_made_is_left() {
         let (mut holder, prefix, children) = started();
         let made = traces(&prefix, &children);
         assert!(made.len() > 10, "{made:?}");
-        // The sweep of another test removes nothing of one that runs.
+        // The sweep of another test removes nothing of a running one.
         sweep();
         assert_eq!(traces(&prefix, &children), made);
         if with_reaper {
