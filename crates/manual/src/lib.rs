@@ -1,4 +1,4 @@
-//! The manual pages of a program, made of its command line: one for the program, and one for each command.
+//! Generates the manual pages of a program from its command line: one for the program, and one for each command.
 
 use clap::{Args, Command};
 use clap_mangen::Man;
@@ -6,7 +6,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 use std::path::PathBuf;
 
-/// What follows the options of a program's page: title and text, whose lines are kept.
+/// A section after the options of a program's page: title and text, whose line breaks are kept.
 pub type Section = (&'static str, &'static str);
 
 /// Which pages to make.
@@ -21,10 +21,10 @@ pub struct ManArgs {
 }
 
 impl ManArgs {
-    /// The page to print; nothing if the pages were written into a folder.
+    /// Returns the page to print; empty if the pages were written to a folder.
     ///
     /// # Errors
-    /// In one sentence: the program has no such command, or the folder cannot be written to.
+    /// Fails with one sentence if the program has no such command, or the folder cannot be written to.
     pub fn page(&self, program: &Command, sections: &[Section]) -> Result<Vec<u8>, String> {
         let pages = pages(program, sections).map_err(|e| format!("cannot make the manual page: {e}"))?;
         if let Some(folder) = &self.folder {
@@ -46,7 +46,7 @@ impl ManArgs {
 
 /// A manual page of section 1.
 struct Page {
-    /// Of program and command, as in `whyslow-tune-set`.
+    /// Program and command, as in `whyslow-tune-set`.
     name: String,
     roff: Vec<u8>,
 }
@@ -57,7 +57,7 @@ impl Page {
     }
 }
 
-/// The page of the program first, then those of its commands.
+/// Returns the page of the program, then those of its commands.
 fn pages(program: &Command, sections: &[Section]) -> io::Result<Vec<Page>> {
     let mut program = program.clone().disable_help_subcommand(true);
     program.build();
@@ -100,7 +100,7 @@ fn visible_commands(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
-/// The commands below this one, with the names of their pages.
+/// Lists the commands below this one, with the names of their pages.
 fn commands(command: &Command) -> Roff {
     let mut roff = Roff::new();
     if visible_commands(command).next().is_some() {
@@ -113,7 +113,7 @@ fn commands(command: &Command) -> Roff {
     roff
 }
 
-/// What `--help` says after the options, its lines kept.
+/// Formats the text that `--help` prints after the options, with its line breaks.
 fn described(sections: &[Section]) -> Roff {
     let mut roff = Roff::new();
     for (title, text) in sections {
@@ -126,7 +126,7 @@ fn described(sections: &[Section]) -> Roff {
     roff
 }
 
-/// The page of the command above.
+/// Refers to the page of the parent command.
 fn see_also(above: Option<&str>) -> Roff {
     let mut roff = Roff::new();
     if let Some(above) = above {
