@@ -1,4 +1,4 @@
-//! A page for each finding, from its rules.
+//! One page for each finding, generated from its rules.
 
 use crate::markdown::{anchor, escaped};
 use crate::tunables;
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use whyslow_model::diagnosis::ActionKind;
 use whyslow_model::listing::{ActionInfo, RuleInfo, Signal, split_set_value};
 
-/// Where the page of a finding is.
+/// Returns the path of a finding's page.
 pub(crate) fn path(id: &str) -> PathBuf {
     PathBuf::from(format!("docs/findings/{id}.md"))
 }
 
-/// The pages by id.
+/// Returns the pages by id.
 pub(crate) fn pages(rules: &[RuleInfo]) -> BTreeMap<String, String> {
     let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for rule in rules {
@@ -36,7 +36,7 @@ pub(crate) fn pages(rules: &[RuleInfo]) -> BTreeMap<String, String> {
     by_id.iter().map(page).collect()
 }
 
-/// The overview with a link from each id to its page.
+/// Links each id in the overview to its page.
 pub(crate) fn with_links<'a>(overview: &str, ids: impl Iterator<Item = &'a str>) -> String {
     let ids: Vec<&str> = ids.collect();
     let link = |id: &str| if ids.contains(&id) { format!("[{id}](findings/{id}.md)") } else { id.to_owned() };
@@ -90,7 +90,7 @@ fn expression(title: &str, cel: &str) -> String {
     if cel.is_empty() { String::new() } else { format!("\n### {title}\n\n```text\n{}\n```\n", in_lines(cel.trim())) }
 }
 
-/// A condition with a line for each part that must hold.
+/// Breaks a condition into a line for each part that must hold.
 fn in_lines(cel: &str) -> String {
     let mut lines = String::new();
     let mut depth = 0_usize;
@@ -145,7 +145,7 @@ fn actions(actions: &[ActionInfo]) -> String {
     page
 }
 
-/// The signals, those that a finding shows first, with what a healthy machine has.
+/// Lists the signals with the values of a healthy machine, first those that the finding shows.
 fn evidence(rule: &RuleInfo) -> String {
     let expected = |name: &str| rule.evidence.iter().find(|shown| shown.signal == name).map(|shown| &shown.expected);
     let (shown, read): (Vec<&Signal>, Vec<&Signal>) =

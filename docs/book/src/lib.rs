@@ -1,4 +1,4 @@
-//! Makes the pages of the manual from the documents of the repository, the rules, and the catalogue of tunables.
+//! Generates the pages of the manual from the documents of the repository, the rules, and the catalogue of tunables.
 
 mod finding;
 pub mod links;
@@ -13,16 +13,16 @@ use whyslow_diagnose::RuleBook;
 /// The list of the pages, in the order of the manual.
 const SUMMARY: &str = "SUMMARY.md";
 
-/// The page that lists all findings, whose pages follow it.
+/// The page that lists all findings. Their pages follow it.
 const FINDINGS: &str = "docs/findings.md";
 
-/// The page about settings, which the catalogue follows.
+/// The page about settings. The catalogue follows it.
 const SETTINGS: &str = "docs/tune.md";
 
-/// The pages of the manual by path, as mdBook reads them.
+/// Returns the pages of the manual by path, as mdBook reads them.
 ///
 /// # Errors
-/// A document that the summary lists cannot be read.
+/// Fails if a document in the summary cannot be read.
 pub fn pages(repository: &Path) -> io::Result<BTreeMap<PathBuf, String>> {
     let read = |path: &Path| {
         fs::read_to_string(repository.join(path))
@@ -47,12 +47,12 @@ pub fn pages(repository: &Path) -> io::Result<BTreeMap<PathBuf, String>> {
     Ok(pages)
 }
 
-/// Whether a file that a page links to is copied beside the pages.
+/// Returns true if a linked file is copied next to the pages.
 pub fn is_attachment(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["svg", "png", "json"].iter().any(|kind| extension == *kind))
 }
 
-/// The summary with the pages that are no documents.
+/// Adds the generated pages to the summary.
 fn with_generated<'a>(summary: &str, findings: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::new();
     let findings: Vec<&str> = findings.collect();
@@ -71,10 +71,10 @@ fn with_generated<'a>(summary: &str, findings: impl Iterator<Item = &'a str>) ->
     text
 }
 
-/// Writes the pages into a folder, which is emptied first, with `book.toml` beside them.
+/// Writes the pages to the subfolder `pages` of a folder, with `book.toml` next to it. Removes old pages first.
 ///
 /// # Errors
-/// A document cannot be read, or a page cannot be written.
+/// Fails if a document cannot be read, or a page cannot be written.
 pub fn write(repository: &Path, folder: &Path) -> io::Result<()> {
     let pages_folder = folder.join("pages");
     if pages_folder.exists() {

@@ -8,16 +8,16 @@ use std::path::{Component, Path, PathBuf};
 pub struct Link<'a> {
     /// The text, as Markdown.
     pub text: &'a str,
-    /// The path, relative to the document's folder; empty within the document.
+    /// The path, relative to the document's folder; empty for a link within the document.
     pub target: &'a str,
     /// The anchor, if it has one.
     pub anchor: Option<&'a str>,
-    /// Where it begins and ends in the document.
+    /// Start and end in the document.
     start: usize,
     end: usize,
 }
 
-/// The links of a document that lead to no other host. Those in code are none.
+/// Finds the links of a document, except those to other hosts. Ignores code.
 pub fn links(text: &str) -> Vec<Link<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -37,7 +37,7 @@ fn links_of(line: &str, at: usize) -> Vec<Link<'_>> {
     let mut found = Vec::new();
     for (middle, _) in line.match_indices("](") {
         let (Some(start), Some(length)) = (line[..middle].rfind('['), line[middle..].find(')')) else { continue };
-        // In a code span there are as many backquotes before it as make it open.
+        // An odd number of backquotes before it means that it is in a code span.
         if line[..start].matches('`').count() % 2 == 1 {
             continue;
         }
@@ -52,7 +52,7 @@ fn links_of(line: &str, at: usize) -> Vec<Link<'_>> {
     found
 }
 
-/// Where a link of a document leads to: a path without `..`, as far as possible.
+/// Resolves the target of a link in a document to a path without `..`, as far as possible.
 pub fn destination(document: &Path, target: &str) -> PathBuf {
     if target.is_empty() {
         return document.to_owned();
@@ -67,7 +67,7 @@ pub fn destination(document: &Path, target: &str) -> PathBuf {
     path
 }
 
-/// The document with links only to what is in the manual; of others the text stays.
+/// Keeps only the links to what is in the manual. Replaces others with their text.
 pub(crate) fn only_to(text: &str, document: &Path, is_in_manual: impl Fn(&Path) -> bool) -> String {
     let mut kept = String::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Writes the pages of the manual: `whyslow-book [FOLDER]`, from the repository's folder.
+//! Writes the pages of the manual. Run `whyslow-book [FOLDER]` in the repository's folder.
 
 use std::path::Path;
 use std::process::ExitCode;

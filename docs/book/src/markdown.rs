@@ -1,6 +1,6 @@
 //! Text within Markdown.
 
-/// Text that may contain what Markdown takes for markup: placeholders such as `<subject>`, and columns.
+/// Escapes text that Markdown would take for markup: placeholders such as `<subject>`, and column separators.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -10,13 +10,13 @@ pub(crate) fn escaped(text: &str) -> String {
         .replace('_', "\\_")
 }
 
-/// The anchor that GitHub and mdBook give a heading.
+/// Returns the anchor that GitHub and mdBook give a heading.
 pub fn anchor(heading: &str) -> String {
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
     heading.trim().to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The headings of a document, without its code.
+/// Returns the headings of a document, without those in code.
 pub fn headings(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter_map(move |line| {

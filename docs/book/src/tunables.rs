@@ -1,11 +1,11 @@
-//! The page with the catalogue of tunables.
+//! Page with the catalogue of tunables.
 
 use crate::markdown::escaped;
 use whyslow_tune::Catalogue;
 
 pub(crate) const PATH: &str = "docs/tunables.md";
 
-/// Whether the catalogue has a tunable of this name.
+/// Returns true if the catalogue has a tunable of this name.
 pub(crate) fn is_listed(name: &str) -> bool {
     Catalogue::built_in().names().any(|known| known == name)
 }

@@ -1,4 +1,4 @@
-//! The manual has every document, and all links of documents and pages lead somewhere.
+//! Tests that the manual has every document, and that no link in documents and pages is broken.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// All documents of the repository, by their path in it.
+/// Collects all documents of the repository, by their path in it.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     const NOT_OURS: [&str; 4] = ["target", "node_modules", ".git", "fixtures"];
     for entry in fs::read_dir(repository().join(folder)).unwrap().map(Result::unwrap) {
@@ -34,7 +34,7 @@ fn links_of_documents_lead_to_files_and_headings_that_exist() {
     documents(Path::new(""), &mut all);
     assert!(all.len() > 30, "{all:?}");
     let mut broken = Vec::new();
-    // The summary is of the manual's root.
+    // The summary's links are relative to the manual's root.
     for document in all.iter().filter(|path| !path.ends_with("docs/book/SUMMARY.md")) {
         let text = fs::read_to_string(repository().join(document)).unwrap();
         for link in links(&text) {
