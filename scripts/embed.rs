@@ -1,10 +1,10 @@
-//! For build scripts: puts the texts of files into a program. Taken in with `#[path]`, for it is no crate's own.
+//! Embeds files in a program, for build scripts. Included with `#[path]`, because it belongs to no crate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Writes a constant expression of names and texts to `out`: of each entry of the folder, and of its subfolders, for which `text_of`
-/// names a file. A name is the path within the folder: `cpu/saturated.toml`.
+/// Writes a constant expression of names and texts to `out`, for each entry of the folder and its subfolders for which `text_of`
+/// returns a file. A name is the path within the folder: `cpu/saturated.toml`.
 ///
 /// The folder is relative to the package, where cargo runs its build script.
 pub fn embed(folder: &str, out: &Path, text_of: impl Fn(&Path) -> Option<PathBuf>) {
@@ -19,7 +19,7 @@ pub fn embed(folder: &str, out: &Path, text_of: impl Fn(&Path) -> Option<PathBuf
     fs::write(out, format!("&[\n{}\n]\n", list.join(",\n"))).expect("OUT_DIR can be written");
 }
 
-/// Adds each entry in the folder that has a text, and the file with the text, in order.
+/// Adds each entry in the folder that has a text, and the file with the text, sorted by name.
 fn collect(folder: &Path, text_of: &impl Fn(&Path) -> Option<PathBuf>, texts: &mut Vec<(PathBuf, PathBuf)>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     let entries = fs::read_dir(folder).expect("the folder can be read");
@@ -37,7 +37,7 @@ fn collect(folder: &Path, text_of: &impl Fn(&Path) -> Option<PathBuf>, texts: &m
     }
 }
 
-/// The files that are TOML, by their own names.
+/// Returns the entry itself if it is a TOML file.
 pub fn toml(entry: &Path) -> Option<PathBuf> {
     entry.extension().is_some_and(|e| e == "toml").then(|| entry.to_owned())
 }

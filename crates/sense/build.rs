@@ -69,7 +69,7 @@ fn compile(tools: &Clang, source: &Path, object: &Path) {
     let target = [OsStr::new("-c"), source.as_os_str(), OsStr::new("-o"), object.as_os_str()];
     let all = flags.into_iter().chain(lenient).chain(reproducible).map(OsStr::new).chain(target);
     run(Command::new(&tools.clang).args(all));
-    // Of the output of -g, only the type information (.BTF, .BTF.ext) is needed.
+    // Only the type information (.BTF, .BTF.ext) in the output of -g is needed.
     run(Command::new(&tools.strip).arg("-g").arg(object));
 }
 
