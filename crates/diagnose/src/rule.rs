@@ -94,6 +94,9 @@ pub struct Rule {
     /// The ids of its effects.
     #[serde(default)]
     pub(crate) explains: Vec<String>,
+    /// Effects of this variant beside those of its cause, such as the cause itself on another subject.
+    #[serde(default)]
+    pub(crate) also_explains: Vec<String>,
     /// Whether it explains them on any subject: a program that takes the machine's memory takes everyone's.
     #[serde(default)]
     pub(crate) explains_all: bool,
@@ -459,6 +462,8 @@ impl Rule {
     pub(crate) fn read(source: &SourceText<'_>, table: Spanned<DeTable<'_>>) -> Result<Self, RuleError> {
         let at = table.span().start;
         let mut rule = Self::deserialize(toml::Deserializer::from(table)).map_err(|e| source.toml_error(&e))?;
+        let also = std::mem::take(&mut rule.also_explains);
+        rule.explains.extend(also);
         let scopes = [rule.scope, Scope::Host];
         for EvidenceSpec { signal, expected } in &mut rule.evidence {
             if let Some(known) = find(signal.get_ref(), &scopes).filter(|_| expected.is_empty()) {
