@@ -1,8 +1,8 @@
-//! The one capture that would decide between the causes that remain possible, and what each outcome would mean.
+//! Chooses the one capture that would decide between the causes that remain possible, and says what each outcome would mean.
 //!
-//! What can be captured is data (`rules/next_capture.toml`). An outcome is open while none of the signals that it shows is
-//! known. Its weight is the rank of the finding that it would decide, or how strongly what is known suggests it. The capture with the
-//! heaviest open outcome is chosen.
+//! The possible captures are data (`rules/next_capture.toml`). An outcome is open while none of the signals that it shows is
+//! known. Its weight is the rank of the finding that it would decide, or the strength of the suspicion that the known signals
+//! raise. The capture with the heaviest open outcome wins.
 
 use crate::expr::Expr;
 use crate::facts::Facts;
@@ -15,34 +15,34 @@ use serde::Deserialize;
 use toml::Spanned;
 use whyslow_model::diagnosis::{CaptureOutcome, Confidence, Finding, NextCapture, Verdict};
 
-/// The most outcomes of one capture that are named.
+/// Maximum number of outcomes listed for one capture.
 const MOST_OUTCOMES: usize = 3;
-/// The most entities of a scope that a capture is considered for.
+/// Maximum number of entities of a scope for which a capture is considered.
 const MOST_ENTITIES: usize = 100;
 
-/// What the weight of a mere suspicion is multiplied by.
+/// Factor for the weight of a mere suspicion.
 const SUSPECTED: f64 = 0.9;
 
-/// What is compared of two captures: the weight of the outcome that weighs most, whether it is about that thing alone, and what
-/// all outcomes weigh together.
+/// Sort key of a capture: the weight of its heaviest outcome, whether it is about one entity alone, and the total weight of all
+/// outcomes.
 type Weight = (f64, bool, f64);
 
-/// Everything that can be captured next.
+/// All captures of `rules/next_capture.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NextCaptures {
     capture: Vec<CaptureSpec>,
 }
 
-/// A command, and what its output can show.
+/// A command and what its output can show.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaptureSpec {
-    /// The things that it is about.
+    /// Entities that the capture is about.
     #[serde(default = "host")]
     scope: Scope,
     command: Template,
-    /// Where it makes sense; everywhere if that is not given.
+    /// Condition under which the capture makes sense; always if absent.
     when: Option<Expr>,
     outcome: Vec<OutcomeSpec>,
     otherwise: Template,
@@ -51,13 +51,13 @@ struct CaptureSpec {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutcomeSpec {
-    /// How the ids of findings begin that it confirms or refutes.
+    /// Prefixes of the ids of findings that the outcome confirms or refutes.
     #[serde(default)]
     decides: Vec<String>,
-    /// The signals that it shows.
+    /// Signals that the outcome shows.
     shows: Vec<Spanned<String>>,
     when: Option<Expr>,
-    /// What speaks for it, each from 0 to 1: the largest that is known counts.
+    /// Evidence for the outcome, each from 0 to 1; the largest known value counts.
     #[serde(default)]
     suspicion: Vec<Expr>,
     #[serde(rename = "if")]
@@ -83,10 +83,11 @@ impl CaptureSpec {
 }
 
 impl NextCaptures {
-    /// Reads the file of them.
+    /// Parses the file of captures.
     ///
     /// # Errors
-    /// The text is not TOML; if it is checked: an expression does not compile, or a signal does not exist.
+    /// Fails if the text is not TOML. If the source is checked, also fails if an expression does not compile or a signal does
+    /// not exist.
     pub(crate) fn parse(source: &SourceText<'_>) -> Result<Self, RuleError> {
         let captures: Self = source.parse()?;
         if source.is_checked {
@@ -95,7 +96,7 @@ impl NextCaptures {
         Ok(captures)
     }
 
-    /// The capture that decides most; `None` if the answer is certain, or nothing that can be captured would decide.
+    /// Returns the capture that decides most; `None` if the answer is certain or no capture would decide anything.
     pub(crate) fn choose(
         &self,
         facts: &Facts,
@@ -111,7 +112,7 @@ impl NextCaptures {
         if is_certain {
             return None;
         }
-        // What is found is not put in doubt by a capture about something else.
+        // A capture about something else does not put a finding in doubt.
         let least = if findings.first().is_some_and(Finding::is_felt) { 1.0 } else { 0.0 };
         let mut best: Option<(Weight, NextCapture)> = None;
         for capture in &self.capture {
@@ -128,7 +129,7 @@ impl NextCaptures {
 }
 
 impl CaptureSpec {
-    /// The things that it can be about: those of now, and those that only counts since boot show.
+    /// Returns the entities that the capture can be about: those of now, and those that only the counts since boot show.
     fn entities<'f>(&self, facts: &'f Facts, since_boot: Option<&'f Facts>) -> Vec<&'f Entity> {
         if self.scope == Scope::Host {
             return vec![&facts.host];
@@ -139,8 +140,8 @@ impl CaptureSpec {
         now.iter().chain(only_earlier).take(MOST_ENTITIES).collect()
     }
 
-    /// The capture with the outcomes that are open, and what they weigh together; `None` if nothing of it is open, or it does
-    /// not decide anything that weighs at least so much.
+    /// Returns the capture with its open outcomes and their weight; `None` if no outcome is open, or if none weighs at least
+    /// `least`.
     fn open(&self, entity: &Entity, facts: &Facts, findings: &[Finding], least: f64) -> Option<(Weight, NextCapture)> {
         let context = RuleContext::new(entity, &facts.host);
         if self.when.as_ref().is_some_and(|when| !when.holds(&context)) {
@@ -169,7 +170,7 @@ impl OutcomeSpec {
         self.when.iter().chain(&self.suspicion)
     }
 
-    /// Whether nothing that it shows is known yet.
+    /// Returns true if none of the signals that the outcome shows is known yet.
     fn is_open(&self, entity: &Entity, facts: &Facts, context: &RuleContext<'_>) -> bool {
         let is_known = |name: &str| {
             let own = entity.signals.iter().any(|signal| signal.name == name);
@@ -184,7 +185,7 @@ impl OutcomeSpec {
             && !self.shows.iter().any(|signal| is_known(signal.get_ref()))
     }
 
-    /// How much depends on it. The first finding counts in full.
+    /// Returns how much depends on the outcome. The first finding counts in full.
     fn weight(&self, scope: Scope, entity: &Entity, context: &RuleContext<'_>, findings: &[Finding]) -> f64 {
         let causes = findings.iter().filter(|finding| finding.explained_by.is_none()).enumerate();
         let decided = causes.filter(|(_, finding)| {
@@ -194,7 +195,7 @@ impl OutcomeSpec {
         });
         let found = decided.map(|(at, _)| 1.0 / (at as f64 + 1.0)).fold(0.0, f64::max);
         let suspected = self.suspicion.iter().filter_map(|suspicion| suspicion.number(context)).fold(0.0, f64::max);
-        // A suspicion weighs less than what was found.
+        // A suspicion weighs less than a finding.
         found.max(SUSPECTED * suspected.min(1.0))
     }
 
@@ -204,7 +205,7 @@ impl OutcomeSpec {
     }
 }
 
-/// Whether the entity is one of those known now, not only since boot.
+/// Returns true if the entity is known now, not only since boot.
 fn is_now(entity: &Entity, facts: &Facts) -> bool {
     std::ptr::eq(entity, &facts.host) || facts.entities.values().flatten().any(|own| std::ptr::eq(own, entity))
 }
@@ -246,7 +247,7 @@ then = "tasks queue"
         let book = RuleBook::built_in();
         let ids: BTreeSet<&str> = book.all().iter().map(|rule| rule.id.as_str()).collect();
         let outcomes = || book.next_captures.capture.iter().flat_map(|capture| &capture.outcome);
-        // A database names the statement or the lock itself, and an oops says where the kernel crashed.
+        // A database names the statement or the lock itself; an oops names the place of the crash.
         let is_decided = |id: &str| outcomes().any(|o| o.decides.iter().any(|start| id.starts_with(start.as_str())));
         let undecided: Vec<&&str> = ids.iter().filter(|id| !is_decided(id)).collect();
         assert!(undecided.len() * 10 < ids.len(), "{undecided:?} of {}", ids.len());

@@ -1,4 +1,4 @@
-//! Sources that cost too much to be always on, enabled where a rule suspects something.
+//! Requests sources that cost too much to be always on, where a rule suspects something.
 
 use crate::facts::Facts;
 use crate::interference;
@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::CloserLook;
 use whyslow_model::window::Window;
 
-/// The on-demand sources of the rules that suspect something in the window so far, and those that show who slows whom.
+/// Returns the on-demand sources of the rules that suspect something in the window so far, and those that show which process
+/// slows which.
 pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
     let facts = Facts::of(window);
     let suspected = book.all().iter().filter(|rule| !rule.asks.is_empty()).filter(|rule| {
@@ -25,7 +26,7 @@ fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = RuleConte
     busy.map(move |entity| RuleContext::new(entity, &facts.host))
 }
 
-/// The on-demand sources that were read, and for how long; leaves out those that failed.
+/// Returns the on-demand sources that were read and for how long; leaves out those that failed.
 pub(crate) fn closer_looks(window: &Window) -> Vec<CloserLook> {
     let mut first: BTreeMap<&str, (u64, u64, &str)> = BTreeMap::new();
     for snapshot in window.snapshots() {

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
 use whyslow_model::topology::Topology;
 
-/// Links effects to their causes and puts root causes first, by the time they cost, each effect after its cause.
+/// Links effects to their causes. Sorts root causes first, by the time they cost, and each effect after its cause.
 pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
-    // Of two that weigh the same, the one that explains more is nearer to the root.
+    // Of two findings of equal weight, the one that explains more is nearer to the root.
     judged.sort_by(|a, b| {
         weight(&b.finding).total_cmp(&weight(&a.finding)).then_with(|| b.explains.len().cmp(&a.explains.len()))
     });
@@ -40,13 +40,13 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     roots.into_iter().chain(effects).map(|(finding, _)| finding).collect()
 }
 
-/// Copies the culprits of a device down to the one below it, where the kernel does not say whose the requests there are.
+/// Copies the culprits of a device to the one below it, where the kernel does not attribute the requests of the lower one.
 fn name_users(cause: usize, effect: usize, judged: &mut [Judged], topology: &Topology) {
     let (lower, upper) = (&judged[cause].finding, &judged[effect].finding);
     let is_below = topology.rests_on(&upper.subject.name, &lower.subject.name);
     if lower.culprits.is_empty() && !judged[cause].is_unattributed && !upper.culprits.is_empty() && is_below {
         let (mut culprits, mut unattributed) = (upper.culprits.clone(), upper.unattributed.clone());
-        // Their shares are of what the upper device did.
+        // Their shares refer to what the upper device did.
         let bases = culprits.iter_mut().map(|culprit| &mut culprit.of);
         for of in bases.chain(unattributed.iter_mut().map(|gap| &mut gap.of)).filter(|of| !of.contains(" on ")) {
             of.push_str(&format!(" on {}", upper.subject.name));
@@ -55,12 +55,12 @@ fn name_users(cause: usize, effect: usize, judged: &mut [Judged], topology: &Top
     }
 }
 
-/// Stacks of devices have hardly more layers.
+/// Maximum number of layers; device stacks hardly have more.
 const MOST_LAYERS: usize = 4;
 
-/// What a cause weighs together with its effects: as much as the heaviest of them, so that an unrelated finding does not
-/// come before the cause of something heavier. Before any weight counts whether one of them is certain: a suspicion, however
-/// heavy, does not come before that.
+/// Ranks a cause together with its effects: it weighs as much as the heaviest of them, so that an unrelated finding does not
+/// come before the cause of something heavier. Certainty comes before weight: a suspicion, however heavy, does not come before a
+/// certain cause.
 fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> (bool, f64) {
     let tree = (0..judged.len()).filter(|&other| other == node || descends(cause_of, other, node));
     tree.map(|other| &judged[other].finding).fold((false, 0.0), |(certain, heaviest), finding| {
@@ -68,7 +68,7 @@ fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> (b
     })
 }
 
-/// Whether `node` is an effect of `ancestor`, directly or through others.
+/// Returns true if `node` is an effect of `ancestor`, directly or through others.
 fn descends(cause_of: &BTreeMap<usize, usize>, node: usize, ancestor: usize) -> bool {
     let mut at = node;
     while let Some(cause) = cause_of.get(&at) {
@@ -80,7 +80,8 @@ fn descends(cause_of: &BTreeMap<usize, usize>, node: usize, ancestor: usize) -> 
     false
 }
 
-/// Whether one explains the other by itself, whatever else there is. A mean since boot does not explain what happens now.
+/// Returns true if `cause` explains `effect` by itself, whatever else is found. A mean since boot does not explain what happens
+/// now.
 fn can_explain(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
     cause.is_since_boot == effect.is_since_boot
         && cause.explains.contains(&effect.finding.id)
@@ -88,8 +89,8 @@ fn can_explain(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
         && is_large_enough(cause, &effect.finding)
 }
 
-/// Whether the supposed cause is on a device that rests on the other's, and explained by that one as well as the other way round: a
-/// slow disk fills the queue of its array, and is no slower because of it.
+/// Returns true if the supposed cause is on a device that rests on the effect's device, and the explanation also works the other
+/// way round: a slow disk fills the queue of its array, and is no slower because of it.
 fn is_rather_effect(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
     let (upper, lower) = (&cause.finding.subject.name, &effect.finding.subject.name);
     // Of two findings of one id, the lower one is the cause only if nothing else is below the upper device.
@@ -98,8 +99,8 @@ fn is_rather_effect(cause: &Judged, effect: &Judged, topology: &Topology) -> boo
     topology.rests_on(upper, lower) && is_told_apart() && can_explain(effect, cause, topology)
 }
 
-/// Whether the two can have to do with each other: the same thing, devices on one another, a process and what it uses,
-/// a group and its members, or the machine as a whole.
+/// Returns true if the two findings can be related: same entity, stacked devices, a process and what it uses, a group and its
+/// members, or the machine as a whole.
 fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
     let (a, b) = (&cause.finding.subject, &effect.finding.subject);
     a == b
@@ -115,17 +116,17 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
         || within(effect, cause)
 }
 
-/// The share of an effect from which a cause accounts for it: without the cause, most of the effect would be gone.
+/// Minimum share of an effect that a cause must account for: without the cause, most of the effect would be gone.
 const MOST: f64 = 0.5;
 
-/// Whether the cause is large and certain enough to explain the effect.
+/// Returns true if the cause is large and certain enough to explain the effect.
 ///
 /// - A low-confidence cause explains only low-confidence effects: otherwise it would hide what is certain.
 /// - Where the rule says how to compute its share of the effect (`accounts_for`), that share decides.
 /// - Otherwise two measured impacts are shares of the same window, and the cause needs half of the effect's.
-/// - An impact that was not measured, or is only a lower bound, cannot be compared. What the kernel logged (a disk that
-///   fails) has no share of time, but is a cause nevertheless: there the rule's word and the subjects decide. Only two
-///   findings of one id, where one is a part of the other, are compared by whatever numbers they have.
+/// - An impact that was not measured, or is only a lower bound, cannot be compared. What the kernel logged (a failing disk) has
+/// no share of time, but is a cause nevertheless: there the rule and the subjects decide. Only two findings of one id, where one
+/// is a part of the other, are compared by whatever numbers they have.
 fn is_large_enough(cause: &Judged, effect: &Finding) -> bool {
     let Judged { finding, shares, .. } = cause;
     if finding.confidence == Confidence::Low && effect.confidence > Confidence::Low {
@@ -145,12 +146,12 @@ fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {
         && (a.name == b.name || topology.rests_on(&a.name, &b.name) || topology.rests_on(&b.name, &a.name))
 }
 
-/// Whether the subject's name is an alias of `of`.
+/// Returns true if the subject's name is an alias of `of`.
 fn known_as(of: &Judged, subject: &Subject) -> bool {
     of.aliases.contains(&subject.name)
 }
 
-/// Whether `b` is, or is used by, a process that `a` is about.
+/// Returns true if `b` is about a process that `a` is about or names as a culprit, or the other way round.
 fn touches(a: &Finding, b: &Finding) -> bool {
     let of = |f: &Finding| -> Vec<u32> {
         f.subject.pid.into_iter().chain(f.culprits.iter().flat_map(Culprit::processes)).collect()
@@ -160,7 +161,7 @@ fn touches(a: &Finding, b: &Finding) -> bool {
     of(b).iter().any(|pid| pids.contains(pid)) || (b.subject.pid.is_none() && named.contains(&b.subject.name.as_str()))
 }
 
-/// Whether the subject of `member`, or one of its culprits, is in the control group that `group` is about.
+/// Returns true if the subject of `member`, or one of its culprits, is in the control group that `group` is about.
 fn within(group: &Judged, member: &Judged) -> bool {
     let subject = &group.finding.subject;
     let inside = |cgroups: Option<&str>| in_group(cgroups, &subject.name);
@@ -188,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The ids in their order, effects in brackets.
+    /// Returns the ids in order, effects in parentheses.
     fn order(judged: Vec<Judged>) -> Vec<String> {
         let name = |f: Finding| if f.explained_by.is_some() { format!("({})", f.id) } else { f.id };
         relate(judged, &Topology::default()).into_iter().map(name).collect()

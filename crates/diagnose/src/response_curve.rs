@@ -1,4 +1,4 @@
-//! The response curves of the devices that findings are about, as the document shows them.
+//! Response curves of the devices that findings are about, for the document.
 
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::{Response, Throughput};
@@ -6,7 +6,7 @@ use whyslow_model::diagnosis::{Finding, LatencyClass, ResponseCurve, ThroughputL
 use whyslow_model::key::ResponseKey;
 use whyslow_model::window::{Change, Window};
 
-/// The curve of each device that is the subject of a finding, if it was seen.
+/// Returns the curve of each device that is the subject of a finding, where requests were traced.
 pub fn of_subjects(window: &Window, findings: &[Finding]) -> Vec<ResponseCurve> {
     let subjects = findings.iter().map(|finding| &finding.subject).filter(|subject| subject.kind == "device");
     let devices: BTreeSet<&str> = subjects.map(|subject| &*subject.name).collect();

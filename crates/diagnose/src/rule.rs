@@ -16,7 +16,7 @@ use toml::de::DeTable;
 use whyslow_model::diagnosis::{ActionKind, Gain};
 use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, split_set_value};
 
-/// A rule that cannot be used, with the place that is wrong.
+/// Invalid rule, with the location of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     /// The file.
@@ -35,83 +35,82 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// A rule: a cause, judged in one way. Its keys are those of the cause's file and of the variant (see `cause`).
+/// A cause, judged in one way. The keys are those of the cause's file and of the variant (see `cause`).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The finding's id, `resource.cause`.
+    /// Finding id, `resource.cause`.
     #[serde(deserialize_with = "id")]
     pub(crate) id: String,
-    /// The file it is from; `built in` for those in the program.
+    /// Source file; `built in` for the rules in the program.
     #[serde(skip)]
     pub(crate) file: String,
-    /// The name of the variant among those of its cause; empty for the usual one.
+    /// Name of the variant of its cause; empty for the default one.
     #[serde(default, rename = "name")]
     pub(crate) variant: String,
-    /// The kind of thing that it is judged on.
+    /// Kind of entity that the rule judges.
     pub(crate) scope: Scope,
-    /// Whether it is judged on counts since boot only, where the rules over an interval lack the time that they need.
+    /// Whether the rule is judged only on counts since boot, where the rules over an interval lack the time that they need.
     #[serde(default)]
     pub(crate) since_boot: bool,
-    /// What is physically true when it holds, in one sentence.
+    /// What is physically true when the rule holds, in one sentence.
     pub(crate) means: String,
-    /// The condition.
     pub(crate) when: Expr,
-    /// The share of the time lost. Rules over logs, which measure none, have `severity` instead.
+    /// Share of the time lost. Rules over logs, which measure none, have `severity` instead.
     pub(crate) impact: Option<Expr>,
-    /// Whether that is the least that was lost.
+    /// Whether the impact is a lower bound.
     #[serde(default)]
     pub(crate) at_least: bool,
-    /// When it is the least, if not always.
+    /// Condition under which the impact is a lower bound, if not always.
     pub(crate) at_least_when: Option<Expr>,
-    /// What the impact is, where that is not the share of the time in which a task waited.
+    /// Meaning of the impact, where it is not the share of the time in which a task waited.
     pub(crate) how_bad: Option<Template>,
-    /// How grave it is where no time was measured, 0..1.
+    /// Severity where no time was measured, 0..1.
     pub(crate) severity: Option<Expr>,
     /// The pressure that shows how long it has lasted.
     pub(crate) pressure: Option<Resource>,
-    /// How long it has lasted, in seconds, where no pressure shows that.
+    /// Duration in seconds, where no pressure shows it.
     pub(crate) lasted: Option<Expr>,
-    /// When confidence is high; otherwise it is low.
+    /// Condition for high confidence; otherwise confidence is low.
     pub(crate) high: Option<Expr>,
-    /// When confidence is at least medium.
+    /// Condition for at least medium confidence.
     pub(crate) medium: Option<Expr>,
     /// Whether the subject of the finding is the machine.
     #[serde(default)]
     pub(crate) host_is_subject: bool,
-    /// The finding in one sentence or two.
+    /// The finding in one or two sentences.
     pub(crate) summary: Template,
-    /// The same where no culprit is named, if it reads differently then.
+    /// Summary where no culprit is named, if it differs.
     pub(crate) summary_unattributed: Option<Template>,
-    /// The numbers to show.
+    /// Numbers to show.
     pub(crate) evidence: Vec<EvidenceSpec>,
-    /// Who may have caused it: each measure in turn.
+    /// Possible culprits: each measure in turn.
     #[serde(default)]
     pub(crate) culprits: Vec<CulpritSpec>,
-    /// What looks the same and is not.
+    /// Other conditions that look the same.
     #[serde(default)]
     pub(crate) look_alikes: Vec<LookAlike>,
-    /// The ids of its effects.
+    /// Ids of its effects.
     #[serde(default)]
     pub(crate) explains: Vec<String>,
     /// Effects of this variant beside those of its cause, such as the cause itself on another subject.
     #[serde(default)]
     pub(crate) also_explains: Vec<String>,
-    /// Whether it explains them on any subject: a program that takes the machine's memory takes everyone's.
+    /// Whether it explains them on any subject: a program that uses up the machine's memory affects every process.
     #[serde(default)]
     pub(crate) explains_all: bool,
-    /// Its share of each effect, by id, where comparing impacts would mislead: the CPUs that a process used of the machine's.
+    /// Share of each effect, by id, where comparing impacts would mislead: the part of the machine's CPUs that a process used.
     #[serde(default)]
     pub(crate) accounts_for: BTreeMap<String, Expr>,
     /// On-demand sources that are worth their cost once the rule is suspected to hold.
     #[serde(default)]
     pub(crate) asks: Vec<String>,
-    /// When it is suspected, if that is not `when`.
+    /// Condition for suspicion, if that is not `when`.
     pub(crate) suspect: Option<Expr>,
-    /// What to do.
+    /// Recommended actions.
     #[serde(default)]
     pub(crate) actions: Vec<ActionSpec>,
-    /// Kernel files, man pages and documents that it rests on.
+    /// Kernel files, man pages and documents that the rule relies on.
     #[serde(default)]
     pub(crate) sources: Vec<String>,
 }
@@ -121,43 +120,43 @@ pub struct Rule {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceSpec {
     pub(crate) signal: Spanned<String>,
-    /// If not given, what is normal for the signal.
+    /// Defaults to the normal value of the signal.
     #[serde(default)]
     pub(crate) expected: String,
 }
 
-/// Who may have used up the resource, and how each one's part is measured.
+/// Candidates that may have used up the resource, and how each one's part is measured.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CulpritSpec {
-    /// The kind of thing a candidate is.
+    /// Kind of entity that a candidate is.
     pub(crate) scope: Scope,
     /// A candidate's part.
     pub(crate) by: Expr,
-    /// Which candidates count.
+    /// Condition for a candidate to count.
     pub(crate) among: Option<Expr>,
-    /// What all of them did together, including those that are not seen. Shares are of this total.
+    /// Total of all candidates, including those that are not visible. Shares refer to this total.
     #[serde(alias = "whole")]
     pub(crate) total: Option<Expr>,
-    /// What the shares are of, in words.
+    /// What the shares refer to, in words.
     pub(crate) of: String,
-    /// How many of its threads or requests wait; the sum over all but the first culprit is `culprit.others_wait`.
+    /// Number of its threads or requests that wait; the sum over all but the first culprit is `culprit.others_wait`.
     pub(crate) waits: Option<Expr>,
-    /// 1 for a candidate whose priority is as low as an action would make it; the first culprit's share is
+    /// 1 for a candidate whose priority is already as low as an action would make it; the first culprit's share is
     /// `culprit.low_priority`.
     pub(crate) low_priority: Option<Expr>,
-    /// The part of `by` that is buffered writes, which the kernel makes in its own name; the first culprit's share is
+    /// The part of `by` that is buffered writes, which the kernel issues in its own name; the first culprit's share is
     /// `culprit.buffered`.
     pub(crate) buffered: Option<Expr>,
-    /// Whether it is used only where the measures before it name nobody.
+    /// Whether it is used only where the measures before it name no culprit.
     #[serde(default)]
     pub(crate) otherwise: bool,
-    /// Why no one is named although everyone was seen.
+    /// Reason why no culprit is named although every process was visible.
     #[serde(alias = "nobody")]
     pub(crate) unattributed: Option<Template>,
 }
 
-/// Something that looks the same and is not.
+/// Another condition that looks the same.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LookAlike {
@@ -171,41 +170,41 @@ pub(crate) struct LookAlike {
 pub(crate) struct ActionSpec {
     pub(crate) kind: ActionKind,
     pub(crate) text: Template,
-    /// Tunables of the catalogue, as `whyslow tune` names them, and the values to set. A value that begins with `>` only
-    /// raises, number by number.
+    /// Tunables of the catalogue, as `whyslow tune` names them, and the values to set. A value that begins with `>` only raises
+    /// the setting, number by number.
     #[serde(default, deserialize_with = "settings")]
     pub(crate) set: Vec<(Template, Template)>,
-    /// How to prove that it helps.
+    /// How to prove that the change helps.
     pub(crate) trial: Option<TrialSpec>,
     #[serde(rename = "try")]
     pub(crate) command: Option<Template>,
-    /// The improvement in numbers.
+    /// Expected improvement in numbers.
     pub(crate) expect: Option<Template>,
-    /// How many times as good a quantity becomes, computed from what was measured. Precedes `expect`.
+    /// Factor by which a quantity improves, computed from measurements. Precedes `expect`.
     pub(crate) gain: Option<GainSpec>,
-    /// When to propose it.
+    /// Condition for proposing the action.
     pub(crate) when: Option<Expr>,
 }
 
-/// By how much a quantity improves.
+/// The factor by which a quantity improves.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GainSpec {
-    /// What improves, in the plural: `reads`.
+    /// The quantity that improves, in the plural: `reads`.
     pub(crate) what: Template,
     pub(crate) factor: Expr,
-    /// How far the bounds are from the factor, as shares of it: what the formula leaves out.
+    /// Bounds as multiples of the factor; they cover what the formula leaves out.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// The factor where what it is computed from is known only within bounds: the least and the most of it.
+    /// Least and largest factor, where its inputs are known only within bounds.
     pub(crate) least: Option<Expr>,
     pub(crate) most: Option<Expr>,
-    /// When only the least is known.
+    /// Condition under which only the least factor is known.
     pub(crate) at_least_when: Option<Expr>,
 }
 
 impl GainSpec {
-    /// The gain; `None` where something it is computed from is not known, or nothing is gained.
+    /// Returns the gain; `None` if an input is unknown or nothing is gained.
     pub(crate) fn of(&self, context: &RuleContext<'_>) -> Option<Gain> {
         let factor = self.factor.number(context)?;
         let bound = |expr: &Option<Expr>| expr.as_ref().map_or(Some(factor), |expr| expr.number(context));
@@ -222,21 +221,21 @@ impl GainSpec {
     }
 }
 
-/// The least factor that is worth a promise, and the most that its bounds may be apart.
+/// Least factor that is worth promising, and largest ratio between its bounds.
 const LEAST_GAIN: f64 = 1.05;
 const WIDEST: f64 = 4.0;
 
-/// What `whyslow try` measures a setting by: the options `--metric`, `--guard` and `--moves`.
+/// How `whyslow try` measures a setting: the options `--metric`, `--guard` and `--moves`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TrialSpec {
     pub(crate) metric: Template,
     pub(crate) guard: Option<Template>,
     pub(crate) moves: Option<Template>,
-    /// The setting affects only processes and connections started afterwards.
+    /// Whether the setting affects only processes and connections started afterwards.
     #[serde(default)]
     pub(crate) before: bool,
-    /// `whyslow` asks for a yes before it sets this.
+    /// Whether `whyslow` asks for confirmation before it changes the setting.
     #[serde(default)]
     pub(crate) risky: bool,
 }
@@ -255,7 +254,7 @@ fn settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Template,
 }
 
 impl TrialSpec {
-    /// The command line that tries these changes.
+    /// Returns the command line that tries these changes.
     fn line(&self, changes: &str, gain: Option<&Gain>, context: &RuleContext<'_>) -> Option<String> {
         let yes = if self.risky { "--yes " } else { "" };
         let before = if self.before { " --before" } else { "" };
@@ -281,7 +280,7 @@ impl EvidenceSpec {
 }
 
 impl ActionSpec {
-    /// As people see it.
+    /// Describes the action for people.
     fn info(&self) -> ActionInfo {
         ActionInfo {
             kind: self.kind,
@@ -300,13 +299,13 @@ impl ActionSpec {
         own.chain(self.set.iter().flat_map(|(name, value)| [name, value])).chain(trial.flatten())
     }
 
-    /// The settings to change and their new values, without those that have the value already. `None` if a name or value is
-    /// unknown.
+    /// Returns the settings to change and their new values, without those that already have the value. Returns `None` if a name
+    /// or value is unknown.
     pub(crate) fn settings(&self, context: &RuleContext<'_>, facts: &Facts) -> Option<BTreeMap<String, String>> {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(context)?, value.setting(context)?)));
         let set: BTreeMap<String, String> = set.collect::<Option<_>>()?;
         let change = |(name, value): (String, String)| {
-            // What is read are the settings of the observer's network namespace.
+            // The settings were read in the observer's network namespace.
             let is_read = context.is_in_own_namespace() || !is_of_network(&name);
             let now = facts.setting(&name).filter(|_| is_read).unwrap_or_default();
             let value = match split_set_value(&value) {
@@ -318,12 +317,12 @@ impl ActionSpec {
         Some(set.into_iter().filter_map(change).collect())
     }
 
-    /// Whether all settings that it would change have the value already.
+    /// Returns true if all settings that the action would change already have the value.
     pub(crate) fn is_in_force(&self, set: Option<&BTreeMap<String, String>>) -> bool {
         !self.set.is_empty() && set.is_some_and(BTreeMap::is_empty)
     }
 
-    /// The command that proves, makes or prepares it: what the settings imply, else the one the rule gives.
+    /// Returns the command that proves, makes or prepares the change: the one that the settings imply, else the one of the rule.
     pub(crate) fn command_line(
         &self,
         set: &BTreeMap<String, String>,
@@ -342,7 +341,7 @@ impl ActionSpec {
         Some(if is_anywhere { line } else { context.in_its_namespace()? + &line })
     }
 
-    /// Whether it names the culprit.
+    /// Returns true if the action names the culprit.
     pub(crate) fn names_culprit(&self) -> bool {
         let gain = self.gain.as_ref().map(|gain| &gain.what);
         let texts = [Some(&self.text), self.command.as_ref(), self.expect.as_ref(), gain];
@@ -350,7 +349,7 @@ impl ActionSpec {
         texts.flat_map(Template::names).any(|name| name.starts_with("culprit"))
     }
 
-    /// Whether its command or its settings are of processes, by their numbers.
+    /// Returns true if its command or its settings name processes by PID.
     pub(crate) fn names_process(&self) -> bool {
         let is_number = |name: &String| name.ends_with(".pid") || name.ends_with(".pids");
         let mut templates = self.command.iter().chain(self.set.iter().map(|(name, _)| name));
@@ -358,12 +357,13 @@ impl ActionSpec {
     }
 }
 
-/// Whether each network namespace has a setting of this name of its own.
+/// Returns true if each network namespace has its own setting of this name.
 fn is_of_network(name: &str) -> bool {
     name.starts_with("net.") || name.starts_with("nic.")
 }
 
-/// Each of the numbers in `now`, raised to at least its counterpart in `least`; `least` if `now` has other numbers or none.
+/// Raises each number in `now` to at least its counterpart in `least`; returns `least` if `now` has a different count of numbers
+/// or other words.
 fn raised(now: &str, least: &str) -> String {
     let numbers = |text: &str| text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
     match (numbers(now), numbers(least)) {
@@ -380,27 +380,27 @@ fn raised(now: &str, least: &str) -> String {
 pub(crate) struct SourceText<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
-    /// Whether every expression in it is compiled and every name looked up at once. Tests do that with those that come with the program.
+    /// Whether to compile every expression and look up every name at once. Tests do that for the built-in files.
     pub(crate) is_checked: bool,
 }
 
 impl<'a> SourceText<'a> {
-    /// A user's file.
+    /// Creates the source text of a user's file.
     pub(crate) fn checked(file: &'a str, text: &'a str) -> Self {
         Self { file, text, is_checked: true }
     }
 
-    /// A file that comes with the program.
+    /// Creates the source text of a file that comes with the program.
     pub(crate) fn built_in(file: &'a str, text: &'a str) -> Self {
         Self { file, text, is_checked: false }
     }
 
-    /// Reads it as a table.
+    /// Parses the text as a table.
     pub(crate) fn table(self) -> Result<Spanned<DeTable<'a>>, RuleError> {
         DeTable::parse(self.text).map_err(|e| self.toml_error(&e))
     }
 
-    /// Reads a document.
+    /// Deserializes the text as a document.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, RuleError> {
         toml::from_str(self.text).map_err(|e| self.toml_error(&e))
     }
@@ -414,7 +414,7 @@ impl<'a> SourceText<'a> {
         RuleError { file: self.file.to_owned(), line, what: what.into() }
     }
 
-    /// Checks that a text compiles, and that each name that it reads is a signal of one of these scopes, the usual value of one, or one
+    /// Checks that a text compiles, and that each name in it is a signal of one of these scopes, the usual value of one, or one
     /// of [`NAMES`].
     pub(crate) fn check(&self, names: SpannedNames, scopes: &[Scope]) -> Result<(), RuleError> {
         let (at, names) = names.map_err(|(at, what)| self.error(at, what))?;
@@ -428,37 +428,37 @@ impl<'a> SourceText<'a> {
         }
     }
 
-    /// The same of a signal that is named alone.
+    /// Checks a single signal name in the same way.
     pub(crate) fn check_signal(&self, signal: &Spanned<String>, scopes: &[Scope]) -> Result<(), RuleError> {
         self.check(Ok((signal.span().start, BTreeSet::from([signal.get_ref().clone()]))), scopes)
     }
 }
 
-/// The signal of this name in one of these scopes.
+/// Finds the signal of this name in one of these scopes.
 pub(crate) fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
     scopes.iter().flat_map(|s| s.signals()).find(|s| s.name == name)
 }
 
 impl Rule {
-    /// Whether it judges or blames things of this kind.
+    /// Returns true if the rule judges or blames entities of this kind.
     pub(crate) fn reads(&self, scope: Scope) -> bool {
         self.scope == scope || self.culprits.iter().any(|culprits| culprits.scope == scope)
     }
 
-    /// Whether its impact is the least that was lost.
+    /// Returns true if the impact is a lower bound.
     pub(crate) fn is_at_least(&self, context: &RuleContext<'_>) -> bool {
         self.at_least || self.at_least_when.as_ref().is_some_and(|when| when.holds(context))
     }
 
-    /// Whether its summary or an action needs a name.
+    /// Returns true if the summary or an action names the culprit.
     pub(crate) fn names_culprit(&self) -> bool {
         self.summary.names().contains("culprit") || self.actions.iter().any(ActionSpec::names_culprit)
     }
 
-    /// Reads one from a table of a file.
+    /// Reads a rule from a table of a file.
     ///
     /// # Errors
-    /// Where it lacks a field or has one too many, an expression does not compile, or a signal does not exist.
+    /// Fails if the rule lacks a field or has an unknown one, an expression does not compile, or a signal does not exist.
     pub(crate) fn read(source: &SourceText<'_>, table: Spanned<DeTable<'_>>) -> Result<Self, RuleError> {
         let at = table.span().start;
         let mut rule = Self::deserialize(toml::Deserializer::from(table)).map_err(|e| source.toml_error(&e))?;
@@ -476,7 +476,7 @@ impl Rule {
         Ok(Self { file: source.file.to_owned(), ..rule })
     }
 
-    /// Checks what its keys say; it begins at an offset in its file.
+    /// Checks the rule's keys; the rule begins at byte offset `at` in its file.
     fn check(&self, source: &SourceText<'_>, at: usize) -> Result<(), RuleError> {
         let scopes = [self.scope, Scope::Host];
         self.expressions()
@@ -512,7 +512,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Its expressions over the subject.
+    /// Iterates over the expressions that are evaluated for the subject.
     fn expressions(&self) -> impl Iterator<Item = &Expr> {
         let own =
             [&self.impact, &self.at_least_when, &self.severity, &self.lasted, &self.high, &self.medium, &self.suspect];
@@ -524,7 +524,7 @@ impl Rule {
         [&self.when].into_iter().chain(self.accounts_for.values()).chain(gains).chain(optional)
     }
 
-    /// All of its texts.
+    /// Iterates over all texts of the rule.
     pub(crate) fn templates(&self) -> impl Iterator<Item = &Template> {
         let own = [Some(&self.summary), self.summary_unattributed.as_ref(), self.how_bad.as_ref()];
         let reasons = self.culprits.iter().map(|culprit| culprit.unattributed.as_ref());
@@ -533,7 +533,7 @@ impl Rule {
         own.into_iter().chain(reasons).chain(alike).flatten().chain(actions)
     }
 
-    /// As people see it.
+    /// Describes the rule for people.
     pub fn info(&self) -> RuleInfo {
         let sight = [self.scope, Scope::Host];
         let source = |expr: &Option<Expr>| expr.as_ref().map_or_else(String::new, |e| e.source().to_owned());

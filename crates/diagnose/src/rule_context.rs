@@ -1,5 +1,4 @@
-//! The variables of a rule's expressions and texts: signals of one entity and the host, and the names of subject and
-//! culprit.
+//! Variables of a rule's expressions and texts: signals of one entity and the host, and the names of subject and culprit.
 
 use crate::blame::Blame;
 use crate::cgroup::{in_group, unit};
@@ -10,7 +9,7 @@ use crate::template::quoted;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
 
-/// The variables of a rule for one entity; signals that its scope lacks come from the host.
+/// Variables of a rule for one entity; signals that its scope lacks come from the host.
 pub struct RuleContext<'a> {
     entity: &'a Entity,
     host: &'a Entity,
@@ -18,10 +17,10 @@ pub struct RuleContext<'a> {
     running: Option<&'a Running>,
 }
 
-/// The most processes that a command to paste lists.
+/// Maximum number of processes in a command to paste.
 const MOST_PIDS: usize = 8;
 
-/// The variables every rule may use besides signals.
+/// Variables that every rule may use besides signals.
 pub const NAMES: [&str; 16] = [
     "subject",
     "subject.pid",
@@ -37,25 +36,25 @@ pub const NAMES: [&str; 16] = [
     "culprit.pids",
     // 0 if its processes are too short-lived for that; otherwise 1, also if no culprit is named.
     "culprit.lasts",
-    // How many threads or requests of other programs wait for the same resource, mean; unknown where that is not seen.
+    // Mean number of threads or requests of other programs that wait for the same resource; unknown where that was not measured.
     "culprit.others_wait",
-    // Share of its part whose priority is low already; 0 where that is not seen.
+    // Share of its part whose priority is already low; 0 where that was not measured.
     "culprit.low_priority",
-    // Share of its part that is buffered writes; 0 where that is not seen.
+    // Share of its part that is buffered writes; 0 where that was not measured.
     "culprit.buffered",
-    // Share of what other programs wait that a nice value of it can shorten: those in its control group.
+    // Share of other programs' waiting that a nice value for the culprit can shorten: those in its control group.
     "culprit.nice_reach",
-    // 1 if a nice value of it counts within its session only (autogroups).
+    // 1 if a nice value for the culprit counts within its session only (autogroups).
     "culprit.by_session",
 ];
 
-/// The signal whose usual value, of the baseline, is read by this name: `baseline.disk.alone_time`.
+/// Returns the signal whose usual value in the baseline has this name: `baseline.disk.alone_time`.
 pub fn usual_signal(name: &str) -> Option<&str> {
     name.strip_prefix("baseline.")
 }
 
 impl<'a> RuleContext<'a> {
-    /// A context whose subject is `entity`.
+    /// Creates a context whose subject is `entity`.
     pub fn new(entity: &'a Entity, host: &'a Entity) -> Self {
         let mut names = BTreeMap::new();
         name(&mut names, ["subject", "subject.pid", "subject.cgroup"], entity);
@@ -67,7 +66,7 @@ impl<'a> RuleContext<'a> {
         Self { running, ..self }
     }
 
-    /// The context in which `candidate` is weighed as a culprit of this subject.
+    /// Creates the context that weighs `candidate` as a culprit of this subject.
     pub fn weigh(&self, candidate: &'a Entity) -> Self {
         let mut names = self.names.clone();
         name(&mut names, ["this", "this.pid", "this.cgroup"], candidate);
@@ -76,7 +75,7 @@ impl<'a> RuleContext<'a> {
         Self { entity: candidate, host: self.host, names, running: self.running }
     }
 
-    /// The process ID of the subject, if it is a process.
+    /// Returns the PID of the subject, if it is a process.
     pub fn subject_pid(&self) -> Option<u32> {
         self.entity.subject.pid
     }
@@ -98,7 +97,7 @@ impl<'a> RuleContext<'a> {
         let pids = culprits.first().map(lasting).unwrap_or_default();
         let lasts = culprits.first().is_none_or(|first| first.pid.is_none() || !pids.is_empty());
         self.names.insert("culprit.lasts", Reading::Number(f64::from(u8::from(lasts))));
-        // A command stays within one control group: processes of one name in others may be somebody else's.
+        // A command stays within one control group: processes of the same name in other groups may belong to another program.
         let pids: Vec<u32> = pids.into_iter().filter(|pid| blame.together.contains(pid)).collect();
         let Some(first) = culprits.first() else {
             self.names.insert("culprit", Reading::Text("an unidentified process".into()));
@@ -119,8 +118,8 @@ impl<'a> RuleContext<'a> {
         }
     }
 
-    /// The beginning of a command that is to run in the network namespace of the subject: empty in the observer's own; `None` if that
-    /// namespace can be entered neither by name nor through a process.
+    /// Returns the prefix of a command that must run in the subject's network namespace: empty in the observer's own; `None` if
+    /// that namespace can be entered neither by name nor through a process.
     pub(crate) fn in_its_namespace(&self) -> Option<String> {
         let subject = &self.entity.subject;
         match (subject.netns.as_deref(), subject.pid) {
@@ -131,12 +130,12 @@ impl<'a> RuleContext<'a> {
         }
     }
 
-    /// Whether the subject is in the observer's network namespace.
+    /// Returns true if the subject is in the observer's network namespace.
     pub(crate) fn is_in_own_namespace(&self) -> bool {
         self.entity.subject.netns.is_none()
     }
 
-    /// The program that an action is about, and its unit: both outlive its processes.
+    /// Returns the program that an action is about, and its unit: both outlive its processes.
     pub fn whereabouts(&self, culprits: &[Culprit]) -> String {
         let subject = &self.entity.subject;
         let (name, cgroup) = match culprits.first() {
@@ -149,7 +148,7 @@ impl<'a> RuleContext<'a> {
         }
     }
 
-    /// The value of a signal or name.
+    /// Returns the value of a signal or name.
     pub fn reading(&self, name: &str) -> Option<&Reading> {
         if let Some(reading) = self.names.get(name) {
             return Some(reading);
@@ -176,7 +175,7 @@ impl<'a> RuleContext<'a> {
         }
     }
 
-    /// The unit of a signal; empty if it has none.
+    /// Returns the unit of a signal; empty if it has none.
     pub fn unit(&self, name: &str) -> &'static str {
         let name = usual_signal(name).unwrap_or(name);
         let mut signals = self.entity.signals.iter().chain(self.host.signals);

@@ -1,4 +1,4 @@
-//! The built-in rules and a user's own beside them.
+//! The built-in rules and the user's own rules.
 
 use crate::cause::{self, CulpritSets};
 use crate::cleared::Resources;
@@ -7,11 +7,11 @@ use crate::rule::{Rule, RuleError, SourceText};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::listing::RuleInfo;
 
-/// The file among the built-in ones that holds no rule but what clears a resource.
+/// Built-in file that holds no rule, only the conditions that clear a resource.
 const CLEARED: &str = "cleared.toml";
-/// The file among them that holds what to capture next.
+/// Built-in file that holds what to capture next.
 const NEXT_CAPTURE: &str = "next_capture.toml";
-/// The file among them that holds the sets of culprits that causes share.
+/// Built-in file that holds the sets of culprits that causes share.
 const CULPRITS: &str = "culprits.toml";
 
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs"));
@@ -23,7 +23,7 @@ pub struct RuleBook {
     pub(crate) resources: Resources,
     pub(crate) next_captures: NextCaptures,
     culprit_sets: CulpritSets,
-    /// Of the text of all rules.
+    /// Hasher of the text of all rules.
     hasher: DefaultHasher,
 }
 
@@ -38,10 +38,10 @@ impl RuleBook {
         }
     }
 
-    /// The rules that come with the program.
+    /// Loads the rules that come with the program.
     ///
     /// # Panics
-    /// Never in a build that passed its tests, which read every one of them.
+    /// Never panics in a build that passed its tests, because these read every rule.
     pub fn built_in() -> Self {
         let mut book = Self::empty();
         let of_file = |name: &str| BUILT_IN.iter().find(|(file, _)| *file == name).map_or("", |(_, text)| text);
@@ -68,10 +68,10 @@ impl RuleBook {
         book
     }
 
-    /// Adds a user's cause. Each of its rules takes the place of all that are there with its id and scope.
+    /// Adds a user's cause. Each of its rules replaces all rules with the same id and scope.
     ///
     /// # Errors
-    /// What is wrong with it, and where; the book is left as it was.
+    /// Returns what is wrong with the cause, and where; leaves the book unchanged.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), RuleError> {
         let own = cause::parse(SourceText::checked(file, text), &self.culprit_sets)?;
         let is_replaced = |rule: &Rule| own.iter().any(|own| (&own.id, own.scope) == (&rule.id, rule.scope));
@@ -91,19 +91,19 @@ impl RuleBook {
         format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), self.hasher.finish())
     }
 
-    /// Every rule, for people, by id.
+    /// Describes every rule for people, sorted by id.
     pub fn rules(&self) -> Vec<RuleInfo> {
         self.rules.iter().map(Rule::info).collect()
     }
 
-    /// The rules with this id.
+    /// Returns the rules with this id.
     pub(crate) fn with_id(&self, id: &str) -> &[Rule] {
         let from = self.rules.partition_point(|rule| *rule.id < *id);
         let count = self.rules[from..].partition_point(|rule| rule.id == id);
         &self.rules[from..from + count]
     }
 
-    /// Every rule, to judge with.
+    /// Returns every rule, for judging.
     pub(crate) fn all(&self) -> &[Rule] {
         &self.rules
     }

@@ -1,4 +1,5 @@
-//! Scopes: the kinds of thing that rules judge. Each is declared once, with its signals and how its entities are found.
+//! Scopes: the kinds of entity that rules judge. Each is declared once, with its signals and the function that finds its
+//! entities.
 
 use crate::signal::{Entity, HasSignals, Signal};
 use crate::signals::blocked::Blocked;
@@ -15,7 +16,7 @@ use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
 
-/// What entities are computed from. What several scopes need is computed once.
+/// Inputs of the entities. Data that several scopes need is computed once.
 pub struct EntitySources<'a> {
     pub window: &'a Window,
     pub topology: &'a Topology,
@@ -27,9 +28,9 @@ pub struct EntitySources<'a> {
     pub blocked: Option<&'a Blocked>,
     pub members: &'a BlockedMembers<'a>,
     pub uses: &'a [IoUse<'a>],
-    /// The share of the time in which tasks waited for I/O.
+    /// Share of the time in which tasks waited for I/O.
     pub io_stall: Option<f64>,
-    /// The same for memory.
+    /// Share of the time in which tasks waited for memory.
     pub memory_stall: Option<f64>,
 }
 
@@ -48,24 +49,24 @@ macro_rules! scopes {
         }
 
         impl Scope {
-            /// All of them.
+            /// All scopes.
             pub const ALL: &'static [Self] = &[ $( Self::$Scope ),* ];
 
-            /// The signals of this kind of thing.
+            /// Returns the signals of this kind of entity.
             pub fn signals(self) -> &'static [Signal] {
                 match self {
                     $( Self::$Scope => <$Source as HasSignals>::SIGNALS, )*
                 }
             }
 
-            /// Whether a diagnosis of captures lists all that is known of such things.
+            /// Returns true if a diagnosis of captures lists all figures of such entities.
             pub fn is_listed(self) -> bool {
                 match self {
                     $( Self::$Scope => $( !stringify!($listed).is_empty() || )? false, )*
                 }
             }
 
-            /// The things of this kind in a window.
+            /// Returns the entities of this kind in a window.
             pub fn entities(self, $of: &EntitySources<'_>) -> Vec<Entity> {
                 match self {
                     $( Self::$Scope => $entities, )*
@@ -177,7 +178,7 @@ scopes! { of;
 }
 
 impl Scope {
-    /// As a rule's file spells it.
+    /// Returns the name as a rule's file spells it.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }

@@ -1,6 +1,6 @@
-//! A device of one capture that carries several of another's: what a guest or client sees as devices of its own are volumes on
-//! one device of its host or server. Each capture alone shows a part; rule `disk.shared` is judged on both together. Equal sums
-//! alone are no evidence, as any two machines may have them: nothing else may speak against it.
+//! Finds a device of one capture that carries several of another's: a guest or client sees as separate devices what are volumes
+//! on one device of its host or server. Each capture alone shows a part; rule `disk.shared` is judged on both together. Equal
+//! sums alone are no evidence, as any two machines may have them: nothing else may contradict it.
 
 use crate::facts::Facts;
 use crate::judge::judge;
@@ -13,10 +13,11 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Evidence, Finding, Reading
 use whyslow_model::window::Window;
 
 const ID: &str = "disk.shared";
-/// How far the sums of two captures may be apart: they were not taken over the same seconds.
+/// Relative difference allowed between the sums of two captures: they were not taken over the same seconds.
 const SLACK: f64 = 0.15;
 
-/// Devices that carry several of another capture's: the only contended one there, whose rate is the sum of theirs.
+/// Returns findings for devices that carry several of another capture's: the only contended device there, whose rate is the sum
+/// of theirs.
 pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
     let Some(rule) = book.all().iter().find(|rule| rule.id == ID && rule.scope == Scope::Disk) else {
         return Vec::new();
@@ -38,8 +39,8 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
     found
 }
 
-/// Whether the device can be what serves the volumes: it moves what they move in each direction, and none of their requests is done
-/// before its own are.
+/// Returns true if the device can be the one that serves the volumes: it moves as much in each direction, and no volume
+/// completes requests before the device does.
 fn carries(carrier: &SubjectFigures, volumes: &[&SubjectFigures]) -> bool {
     let Some(rate) = rate(carrier) else { return false };
     let sum = |metric: &str| volumes.iter().map(|volume| volume.number(metric)).sum::<Option<f64>>();
@@ -52,7 +53,7 @@ fn carries(carrier: &SubjectFigures, volumes: &[&SubjectFigures]) -> bool {
     is_whole && matches("disk.read_rate") && matches("disk.write_rate") && is_slower
 }
 
-/// Whether the times of both captures are known, and have nothing in common.
+/// Returns true if the times of both captures are known and do not overlap.
 fn are_of_different_times([a, b]: [&Diagnosis; 2]) -> bool {
     let span = |part: &Diagnosis| {
         let time = |text: &Option<String>| text.as_ref()?.parse::<jiff::Timestamp>().ok();
@@ -62,9 +63,9 @@ fn are_of_different_times([a, b]: [&Diagnosis; 2]) -> bool {
     spans.is_some_and(|((a_start, a_end), (b_start, b_end))| a_end < b_start || b_end < a_start)
 }
 
-/// Whether the device and the volumes can be of the same machine at different times: single and striped, for example. What moves
-/// the same bytes on one disk as on two has the same sums. A listing of all devices would show the volumes, too; one that is
-/// restricted to the device that is used says nothing of others.
+/// Returns true if the device and the volumes can belong to the same machine at different times: single and striped, for
+/// example. The same bytes on one disk as on two have the same sums. A listing of all devices would also show the volumes; one
+/// that is restricted to the device in use says nothing about others.
 fn can_be_of_one_machine(below: &Diagnosis, carrier: &SubjectFigures, volumes: &[&SubjectFigures]) -> bool {
     let devices = || below.figures.iter().filter(|figures| figures.subject.kind == "device");
     let listed = |name: &str| devices().any(|figures| figures.subject.name == name);
@@ -74,7 +75,7 @@ fn can_be_of_one_machine(below: &Diagnosis, carrier: &SubjectFigures, volumes: &
         && (restricted || volumes.iter().all(is_known))
 }
 
-/// The devices of a capture on which the rule would hold if others shared them.
+/// Returns the devices of a capture on which the rule would hold if others shared them.
 fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
     let host = Entity::unknown(Subject::host());
     let holds = |figures: &&SubjectFigures| {
@@ -84,7 +85,7 @@ fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
     part.figures.iter().filter(|figures| figures.subject.kind == "device").filter(holds).collect()
 }
 
-/// A device as its capture shows it, but for some signals.
+/// Creates the entity of a device as its capture shows it, with some signals overridden.
 fn device(figures: &SubjectFigures, known: &[(&str, Reading)]) -> Entity {
     let value = |signal: &Signal| {
         let known = known.iter().find(|(name, _)| *name == signal.name).map(|(_, value)| value);
@@ -124,13 +125,13 @@ fn finding(
     Some(Finding {
         evidence: finding.evidence.into_iter().map(seen).collect(),
         explains: explained(carrier, volumes, parts),
-        // That the sums match can be chance.
+        // Matching sums can be chance.
         confidence: finding.confidence.min(Confidence::Medium),
         ..finding
     })
 }
 
-/// What the captures found of the device, and of those it carries.
+/// Returns the keys of what the captures found about the device and about those that it carries.
 fn explained(carrier: &SubjectFigures, volumes: &[&SubjectFigures], parts: [&Diagnosis; 2]) -> Vec<String> {
     let subjects: Vec<_> = volumes.iter().map(|volume| &volume.subject).chain([&carrier.subject]).collect();
     let is_theirs = |finding: &&Finding| finding.id.starts_with("disk.") && subjects.contains(&&finding.subject);

@@ -7,44 +7,44 @@ pub use whyslow_model::listing::Signal;
 use whyslow_model::window::Window;
 use whyslow_quantities::Declaration;
 
-/// What the signals of a scope are computed from.
+/// Inputs of the signals of a scope.
 pub trait HasSignals {
-    /// The signals' descriptions.
+    /// Descriptions of the signals.
     const SIGNALS: &'static [Signal];
 
-    /// The signals' values, in the same order.
+    /// Returns the signals' values, in the same order.
     fn values(&self) -> Vec<Option<Reading>>;
 }
 
-/// One thing with its signals over the window.
+/// One entity with its signals over the window.
 #[derive(Clone, Debug)]
 pub struct Entity {
-    /// What it is, named as the system spells it.
+    /// The entity, named as the system spells it.
     pub subject: Subject,
-    /// The control groups it belongs to, one a line, the deepest first.
+    /// Control groups that it belongs to, one per line, deepest first.
     pub cgroup: Option<String>,
     /// True if it did nothing in the window and is near no limit: no rule is judged on it, but it can be a culprit.
     pub idle: bool,
-    /// The descriptions of its signals.
+    /// Descriptions of its signals.
     pub signals: &'static [Signal],
-    /// Their values, in the same order.
+    /// Values of its signals, in the same order.
     pub values: Vec<Option<Reading>>,
-    /// The keys of the rows it was put together from, where its name is not their key: lines of the kernel's log.
+    /// Keys of the rows it was built from, where its name is not their key: lines of the kernel log.
     pub rows: Vec<String>,
-    /// Other names it goes by, or whose trouble is also its own: the disk behind an address, the members of an array that failed,
-    /// the other ports of a bond.
+    /// Other names for it, or names of entities whose trouble is also its own: the disk behind an address, the failed members of
+    /// an array, the other ports of a bond.
     pub aliases: Vec<String>,
-    /// What its signals usually are, by name, where a baseline knows it.
+    /// Usual values of its signals, by name, where a baseline has them.
     pub usual: BTreeMap<String, Reading>,
 }
 
 impl Entity {
-    /// A thing that is not idle, with the signals computed from `source`.
+    /// Creates an entity that is not idle, with the signals computed from `source`.
     pub fn of<S: HasSignals>(subject: Subject, source: &S) -> Self {
         Self { signals: S::SIGNALS, values: source.values(), ..Self::unknown(subject) }
     }
 
-    /// A thing without any known signal.
+    /// Creates an entity without any known signal.
     pub fn unknown(subject: Subject) -> Self {
         Self {
             subject,
@@ -58,7 +58,7 @@ impl Entity {
         }
     }
 
-    /// A signal's value, if it is known.
+    /// Returns a signal's value, if it is known.
     pub fn reading(&self, signal: &str) -> Option<&Reading> {
         let at = self.signals.iter().position(|s| s.name == signal)?;
         self.values.get(at)?.as_ref()
@@ -80,35 +80,35 @@ impl Entity {
         }
     }
 
-    /// The same as a member of control groups.
+    /// Sets the control groups that the entity belongs to.
     pub fn within(self, cgroup: Option<String>) -> Self {
         Self { cgroup, ..self }
     }
 
-    /// The same, put together from rows with these keys.
+    /// Sets the keys of the rows that the entity was built from.
     pub fn of_rows(self, keys: impl IntoIterator<Item = u64>) -> Self {
         Self { rows: keys.into_iter().map(|key| key.to_string()).collect(), ..self }
     }
 
-    /// The same, with other names it goes by.
+    /// Adds aliases to the entity.
     pub fn also_named(self, aliases: Vec<String>) -> Self {
         Self { aliases, ..self }
     }
 
-    /// The deepest of its control groups.
+    /// Returns the deepest of its control groups.
     pub fn deepest_cgroup(&self) -> Option<&str> {
         self.cgroup.as_deref()?.lines().next()
     }
 }
 
-/// What a signal's formula may come to.
+/// Possible result of a signal's formula.
 pub(crate) trait IntoReading {
     fn into_reading(self) -> Option<Reading>;
 }
 
 impl IntoReading for Option<f64> {
     fn into_reading(self) -> Option<Reading> {
-        // The sum of nothing is -0.0.
+        // The sum of no numbers is -0.0.
         self.filter(|v| v.is_finite()).map(|v| Reading::Number(v + 0.0))
     }
 }
@@ -143,8 +143,8 @@ impl IntoReading for &str {
     }
 }
 
-/// Declares the signals computed from a type: the quantities of the entity whose change is given, and others, each on one entry: name,
-/// unit, sentence, formula, source, and the formula in Rust.
+/// Declares the signals computed from a type: the quantities of the entity whose change is given, and further signals, one per
+/// entry: name, unit, sentence, formula, source, and the formula in Rust.
 macro_rules! signals {
     ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )* $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal $(, normal $normal:literal)? => $value:expr; )*) => {
         impl $crate::signal::HasSignals for $Type {
@@ -169,13 +169,13 @@ macro_rules! signals {
 
 pub(crate) use signals;
 
-/// The signal that a quantity is.
+/// Converts the declaration of a quantity to a signal.
 pub(crate) const fn of_quantity(declaration: &Declaration) -> Signal {
     let Declaration { name, unit, meaning: help, formula: how, source, normal, .. } = *declaration;
     Signal { name, unit, help, how, source, normal }
 }
 
-/// `a / b`, unknown where nothing is there to divide by.
+/// Returns `a / b`; `None` if either is unknown or `b` is 0.
 pub(crate) fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a?, b?) {
         (_, 0.0) => None,
@@ -183,33 +183,34 @@ pub(crate) fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
-/// The sum of the known ones; unknown if none is known.
+/// Returns the sum of the known values; `None` if none is known.
 pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
     parts.into_iter().flatten().reduce(|a, b| a + b)
 }
 
-/// Nanoseconds per second, as a ratio of wall time.
+/// Converts nanoseconds per second to a ratio of wall time.
 pub(crate) fn ratio(ns_per_second: Option<f64>) -> Option<f64> {
     ns_per_second.map(|v| v / 1e9)
 }
 
-/// The share of these that are true; unknown if there are none.
+/// Returns the share of values that are true; `None` if there are none.
 pub(crate) fn share_of_true(all: impl Iterator<Item = bool>) -> Option<f64> {
     mean(all.map(|one| f64::from(u8::from(one))))
 }
 
-/// The mean; unknown if there are no numbers.
+/// Returns the mean; `None` if there are no numbers.
 pub(crate) fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum) = numbers.fold((0.0, 0.0), |(count, sum), number| (count + 1.0, sum + number));
     over(Some(sum), Some(count))
 }
 
-/// A network namespace as a subject names it: `None` for the observer's own.
+/// Returns the network namespace as a subject names it: `None` for the observer's own.
 pub(crate) fn netns(ns: &str) -> Option<String> {
     (!ns.is_empty()).then(|| ns.to_owned())
 }
 
-/// Bytes of a page, in which the kernel counts memory events; 4 KiB, as on most machines, where it was not read.
+/// Returns the bytes of a page, the unit in which the kernel counts memory events; 4 KiB, as on most machines, where it was not
+/// read.
 pub(crate) fn page_size(window: &Window) -> f64 {
     window.the::<MachineInfo>().and_then(|m| m.page_size.get()).unwrap_or(4096.0)
 }

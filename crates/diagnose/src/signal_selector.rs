@@ -8,10 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 use whyslow_model::window::Window;
 
-/// On-demand sources.
+/// On-demand sources that a signal may need.
 const ASKED: [&str; 5] = ["bpf/sched", "bpf/lock", "bpf/softirq", "bpf/packets", "bpf/cache"];
 
-/// What iostat calls signals of disks.
+/// Signals of disks by the names that iostat uses.
 const IOSTAT: [(&str, &str); 5] =
     [("await", "wait"), ("r_await", "read_wait"), ("w_await", "write_wait"), ("aqu-sz", "queue"), ("util", "busy")];
 
@@ -23,12 +23,12 @@ pub struct SignalSelector {
 }
 
 impl SignalSelector {
-    /// Its unit, as in the diagnosis document.
+    /// Returns its unit, as in the diagnosis document.
     pub fn unit(&self) -> &'static str {
         described(&self.name).map_or("", |(_, signal)| signal.unit)
     }
 
-    /// The on-demand sources it needs.
+    /// Returns the on-demand sources that it needs.
     pub fn asks(&self) -> Vec<&'static str> {
         let from = described(&self.name).map_or("", |(_, signal)| signal.source);
         let mut asks: Vec<&str> =
@@ -38,8 +38,8 @@ impl SignalSelector {
         asks
     }
 
-    /// Its value over a window; `None` if it is unknown, not a number, or differs between the things of this name: a process that uses
-    /// two devices is two, of which some signals are the process' own.
+    /// Returns its value over a window; `None` if it is unknown, not a number, or differs between the entities of this name: a
+    /// process that uses two devices has two entities, and some of their signals are the process' own.
     fn value(&self, facts: &Facts) -> Option<f64> {
         let of = |scope: &Scope| {
             let mut matching = facts.entities(*scope).iter().filter(|entity| self.is_of(entity));
@@ -70,7 +70,7 @@ impl fmt::Display for SignalSelector {
 impl FromStr for SignalSelector {
     type Err = String;
 
-    /// `NAME` or `NAME@THING`; of a disk `disk.THING.NAME` too, with what iostat calls it.
+    /// Parses `NAME` or `NAME@THING`; for a disk also `disk.THING.NAME`, with the names that iostat uses.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, thing) = match text.split_once('@') {
             Some((name, thing)) => (name.to_owned(), Some(thing.to_owned())),
@@ -92,7 +92,7 @@ impl FromStr for SignalSelector {
     }
 }
 
-/// The value of each selected signal over a window; `None` where it is unknown.
+/// Returns the value of each selected signal over a window; `None` where it is unknown.
 pub fn values(window: &Window, selectors: &[SignalSelector]) -> Vec<Option<f64>> {
     if selectors.is_empty() || window.snapshots().len() < 2 {
         return vec![None; selectors.len()];
@@ -101,19 +101,19 @@ pub fn values(window: &Window, selectors: &[SignalSelector]) -> Vec<Option<f64>>
     selectors.iter().map(|selector| selector.value(&facts)).collect()
 }
 
-/// `disk.vda.await` is `disk.wait` of vda.
+/// Converts `disk.vda.await` to `disk.wait` of vda.
 fn within(text: &str) -> Option<(String, Option<String>)> {
     let (thing, name) = text.strip_prefix("disk.")?.rsplit_once('.')?;
     let name = IOSTAT.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
     Some((format!("disk.{name}"), Some(thing.to_owned())))
 }
 
-/// The signal of a name, with the first scope that has it.
+/// Finds the signal of a name, with the first scope that has it.
 fn described(name: &str) -> Option<(Scope, &'static Signal)> {
     Scope::ALL.iter().find_map(|scope| Some((*scope, scope.signals().iter().find(|signal| signal.name == name)?)))
 }
 
-/// The error, with the names that exist in the same family.
+/// Returns the error, with the names that exist in the same family.
 fn unknown(name: &str) -> String {
     let family = name.split('.').next().unwrap_or_default();
     let alike: Vec<&str> = Scope::ALL
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(values(&Window::default(), &selectors), [None, None, None]);
     }
 
-    /// A process asks for 1000 bytes a second, with one read in flight on a and two on b.
+    /// A process requests 1000 bytes a second, with one read in flight on a and two on b.
     #[test]
     fn what_a_process_asks_for_is_one_number_however_many_devices_it_reads() {
         let task = TaskKey { pid: 7, tid: 7, start: 1 };

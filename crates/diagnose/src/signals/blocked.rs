@@ -1,8 +1,8 @@
-//! Who was blocked, by the state in which each sample found every thread.
+//! Finds blocked threads and processes by the state of every thread in each sample.
 //!
-//! Pressure (PSI) tells how long any task of the machine waited, but is a mean over the CPUs, weighted by how long each was not
+//! Pressure (PSI) shows how long any task of the machine waited, but is a mean over the CPUs, weighted by how long each was not
 //! idle (Documentation/accounting/psi.rst): work on other CPUs dilutes it. A thread's own state is not diluted. The state of a
-//! process is that of its main thread alone, which in a database or a Java program waits for nothing but the others.
+//! process is that of its main thread alone, which in a database or a Java program only waits for the other threads.
 
 use crate::signal::{over, ratio, sum};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ pub(super) use whyslow_model::sleep::Sleep;
 use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
 
-/// Where a task sleeps that waits for a page to be read, of the page cache or from swap, by kernel version (mm/filemap.c).
+/// Wait channels of a task that waits for a page to be read, of the page cache or from swap, by kernel version (mm/filemap.c).
 pub(super) const PAGE_WAITS: [&str; 6] = [
     "folio_wait_bit_common",
     "folio_put_wait_locked",
@@ -22,11 +22,12 @@ pub(super) const PAGE_WAITS: [&str; 6] = [
     "wait_on_page_bit_killable",
 ];
 
-/// Where a task sleeps that the kernel holds back because too much memory is dirty (mm/page-writeback.c).
+/// Wait channels of a task that the kernel throttles because too much memory is dirty (mm/page-writeback.c).
 pub(super) const DIRTY_WAITS: [&str; 2] = ["balance_dirty_pages", "balance_dirty_pages_ratelimited"];
 
-/// Where a task sleeps that waits for a flush of a device, or for the file system's journal or log to be committed, as in fsync(2):
-/// block/bio.c, block/blk-flush.c, fs/jbd2/journal.c, fs/xfs/xfs_log.c, fs/btrfs/tree-log.c and transaction.c, fs/f2fs/segment.c.
+/// Wait channels of a task that waits for a flush of a device, or for a commit of the file system's journal or log, as in
+/// fsync(2): block/bio.c, block/blk-flush.c, fs/jbd2/journal.c, fs/xfs/xfs_log.c, fs/btrfs/tree-log.c and transaction.c,
+/// fs/f2fs/segment.c.
 const FLUSH_WAITS: [&str; 13] = [
     "submit_bio_wait",
     "blk_wait_io",
@@ -45,7 +46,7 @@ const FLUSH_WAITS: [&str; 13] = [
 
 macro_rules! task_row {
     (states: $($state:ident)*; counters: $($counter:ident)*) => {
-        /// The metrics that processes and threads have in common.
+        /// Metrics that processes and threads have in common.
         pub(super) trait TaskRow: Family<Key = TaskKey> {
             $( fn $state(&self) -> &State; )*
             $( fn $counter(&self) -> Counter; )*
@@ -69,17 +70,18 @@ task_row! {
     counters: user system cpu_time run_delay block_delay voluntary_switches involuntary_switches migrations
 }
 
-/// A process that waits for asynchronous I/O waits for storage if its requests were in flight for at least this part of that time.
+/// A process that waits for asynchronous I/O counts as waiting for storage if its requests were in flight for at least this part
+/// of that time.
 const IN_FLIGHT: f64 = 0.5;
 
-/// Processes that wait in the system calls of asynchronous I/O, but not for storage: for sockets, or for nothing.
+/// Returns the processes that wait in the system calls of asynchronous I/O, but not for storage: for sockets, or for nothing.
 fn idle_waiters(window: &Window, processes: &[Change<'_, Process>]) -> BTreeSet<u32> {
     let mut in_flight: BTreeMap<u32, f64> = BTreeMap::new();
     for change in window.changes::<Requester>() {
         let time = ratio(sum([change.rate(|r| r.queue_time), change.rate(|r| r.device_time)]));
         *in_flight.entry(change.key().task.pid).or_default() += time.unwrap_or(0.0);
     }
-    // Behind some devices (dm-crypt) others make the requests; the bytes are always those of the process.
+    // Behind some devices (dm-crypt), kernel workers issue the requests; the byte counts always belong to the process.
     let traced = |p: &Change<'_, Process>| in_flight.get(&p.key().pid).copied();
     let untouched = |p: &Change<'_, Process>| sum([p.grown(|p| p.read_bytes), p.grown(|p| p.write_bytes)]) == Some(0.0);
     let waits = |row: &Process| Sleep::of(&row.state, &row.wait_channel) == Some(Sleep::AsyncIo);
@@ -90,31 +92,31 @@ fn idle_waiters(window: &Window, processes: &[Change<'_, Process>]) -> BTreeSet<
     idle.map(|process| process.key().pid).collect()
 }
 
-/// Which processes had a blocked thread, sample by sample.
+/// Processes that had a blocked thread, sample by sample.
 #[derive(Debug, Default)]
 pub struct Blocked {
-    /// Of the samples with processes, those that were blocked.
+    /// Blocked processes in each sample that lists processes.
     samples: Vec<BTreeSet<u32>>,
     processes: BTreeMap<u32, ProcessWaits>,
-    /// Whether the samples show every process at the same time: of the live machine. Other tools list few of them, and not at the
-    /// same times.
+    /// Whether the samples show every process at the same time, as those of the live machine do. Other tools list few processes,
+    /// and not at the same times.
     shows_all: bool,
 }
 
-/// How the threads of a process were found.
+/// States in which the samples found the threads of a process.
 #[derive(Debug, Default)]
 struct ProcessWaits {
-    /// Samples that saw the process.
+    /// Samples that include the process.
     seen: usize,
-    /// Of these, those that found one of its threads blocked.
+    /// Samples that found one of its threads blocked.
     blocked: usize,
-    /// How often a thread was found blocked at each place.
+    /// How often a thread was found blocked at each wait channel.
     places: BTreeMap<String, usize>,
-    /// Those that were blocked at all.
+    /// Threads that were ever found blocked.
     threads: Vec<ThreadWait>,
 }
 
-/// How a thread was found, and for how long it was blocked.
+/// Sampled states of a thread, and how long it was blocked.
 #[derive(Clone, Copy, Debug)]
 struct ThreadWait {
     /// Samples in which it was blocked.
@@ -128,7 +130,7 @@ struct ThreadWait {
 }
 
 impl ThreadWait {
-    /// `None` where it was never found blocked.
+    /// Returns `None` if the thread was never found blocked.
     fn of<R: TaskRow>(change: &Change<'_, R>, is_idle: bool) -> Option<Self> {
         let sleeps: Vec<Sleep> = change.rows().filter_map(|r| Sleep::of(r.state(), r.wait_channel())).collect();
         let found = |kind| sleeps.iter().filter(|sleep| **sleep == kind).count();
@@ -137,7 +139,7 @@ impl ThreadWait {
         if uninterruptible + async_io == 0 {
             return None;
         }
-        // The time not spent on or waiting for a CPU is known exactly; the samples tell which part of it was blocked.
+        // The time not spent on or waiting for a CPU is known exactly; the samples show which part of it was blocked.
         let running = ratio(sum([change.grown(R::user), change.grown(R::system)]));
         let not_asleep = sum([running, ratio(change.grown(R::run_delay))]);
         let rows = change.rows().count();
@@ -153,7 +155,7 @@ impl ThreadWait {
 }
 
 impl Blocked {
-    /// Of all samples with processes.
+    /// Collects the blocked threads of all samples with processes.
     pub fn of(window: &Window) -> Self {
         let mut all = Self { shows_all: window.origins().is_empty(), ..Self::default() };
         let processes = window.changes::<Process>();
@@ -201,25 +203,25 @@ impl Blocked {
         }
     }
 
-    /// Share of the samples in which a thread of this process was blocked, and where one was most often.
+    /// Returns the share of the samples in which a thread of this process was blocked, and the most frequent wait channel.
     pub(super) fn of_process(&self, pid: u32) -> Option<(f64, Option<&str>)> {
         let process = self.processes.get(&pid)?;
         let place = process.places.iter().max_by_key(|(_, times)| **times).map(|(place, _)| &**place);
         Some((over(Some(process.blocked as f64), Some(process.seen as f64))?, place))
     }
 
-    /// Mean number of threads of this process that waited for a flush, over all samples.
+    /// Returns the mean number of threads of this process that waited for a flush, over all samples.
     pub(super) fn flush_waiters(&self, pid: u32) -> f64 {
         let found = |process: &ProcessWaits| FLUSH_WAITS.iter().filter_map(|p| process.places.get(*p)).sum::<usize>();
         self.processes.get(&pid).map_or(0.0, |process| found(process) as f64 / self.samples.len() as f64)
     }
 
-    /// The same where it can be taken for shares of the time: several samples, each of all processes.
+    /// Returns itself if its shares of samples can stand for shares of time: several samples, each of all processes.
     pub fn over_time(&self) -> Option<&Self> {
         (self.shows_all && self.samples.len() >= 2).then_some(self)
     }
 
-    /// Share of the time in which a thread of one of these processes was blocked.
+    /// Returns the share of the time in which a thread of one of these processes was blocked.
     pub fn share(&self, pids: &BTreeSet<u32>) -> f64 {
         let threads: Vec<&ThreadWait> = self.of_these(pids).collect();
         let longest = threads.iter().map(|thread| thread.share).fold(0.0, f64::max);
@@ -230,43 +232,43 @@ impl Blocked {
         longest.max(samples as f64 / self.samples.len() as f64)
     }
 
-    /// Those of these processes that were blocked at these places more often than anywhere else.
+    /// Returns those of these processes that were blocked at these wait channels more often than anywhere else.
     fn waiting_at(&self, places: &[&str], pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
         let waits =
             |pid: &u32| self.of_process(*pid).is_some_and(|(_, place)| place.is_some_and(|p| places.contains(&p)));
         pids.filter(waits).collect()
     }
 
-    /// Those of these processes that were blocked for pages to be read, more often than for anything else.
+    /// Returns those of these processes that were blocked on page reads more often than on anything else.
     pub(super) fn waiting_for_pages(&self, pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
         self.waiting_at(&PAGE_WAITS, pids)
     }
 
-    /// Share of the time in which one of these processes was held back because too much memory was dirty, of those that were
-    /// blocked for that more often than for anything else.
+    /// Returns the share of the time in which one of these processes was throttled because too much memory was dirty; counts
+    /// only processes that were blocked on that more often than on anything else.
     pub(super) fn dirty_wait_share(&self, pids: impl Iterator<Item = u32>) -> f64 {
         self.share(&self.waiting_at(&DIRTY_WAITS, pids))
     }
 
-    /// Share of the time in which any process waited for pages to be read.
+    /// Returns the share of the time in which any process waited for pages to be read.
     pub(super) fn page_wait_share(&self) -> f64 {
         self.share(&self.waiting_for_pages(self.processes.keys().copied()))
     }
 
-    /// How much of their sleep those threads are blocked that were found so at all: 1 where each asks for the next thing as
-    /// soon as it has got the last, less where they pace themselves or wait for other things, too.
+    /// Returns the part of their sleep in which the threads that were ever found blocked are blocked: 1 where each sends the
+    /// next request as soon as the last completes, less where they pace themselves or also wait for other things.
     pub fn persistence(&self, pids: &BTreeSet<u32>) -> Option<f64> {
         let sums = self.of_these(pids).fold((0, 0), |(b, a), thread| (b + thread.blocked, a + thread.asleep));
         over(Some(sums.0 as f64), Some(sums.1 as f64))
     }
 
-    /// For each thread of these processes that was found blocked, the share of the time in which it was; `None` if one waited for
-    /// asynchronous I/O, because it can have several requests in flight.
+    /// Returns, for each thread of these processes that was found blocked, the share of the time in which it was; `None` if one
+    /// waited for asynchronous I/O, because it can have several requests in flight.
     pub(super) fn synchronous_waits(&self, pids: &BTreeSet<u32>) -> Option<Vec<f64>> {
         self.of_these(pids).map(|thread| (!thread.is_async).then_some(thread.share)).collect()
     }
 
-    /// Whether one of its threads was ever found blocked.
+    /// Returns true if one of its threads was ever found blocked.
     pub(super) fn was_blocked(&self, pid: u32) -> bool {
         self.processes.get(&pid).is_some_and(|process| !process.threads.is_empty())
     }
@@ -283,13 +285,13 @@ mod tests {
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::key::{OperationKey, RequesterKey};
 
-    /// Processes from pid 1 on, found in these states second by second; each uses a tenth of a CPU.
+    /// Processes from PID 1 on, in these states second by second; each uses a tenth of a CPU.
     fn blocked(states: &[&str]) -> Blocked {
         let window = window(0..states[0].len() as u64, |t, s| {
             let second = t as usize;
             for (pid, states) in (1..).zip(states) {
                 let key = TaskKey { pid, tid: pid, start: 1 };
-                // In capitals as the kernel has it; `a` is asleep for asynchronous I/O.
+                // In capitals as in the kernel; `a` is asleep for asynchronous I/O.
                 let (state, place) = match &states[second..=second] {
                     "a" => ("S", "io_getevents"),
                     state => (state, ""),

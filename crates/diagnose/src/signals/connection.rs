@@ -1,5 +1,4 @@
-//! TCP connections, as TCP itself accounts them (struct tcp_info, net/ipv4/tcp.c), and sockets that wait: for connections, or
-//! for datagrams to be read.
+//! TCP connections, as TCP itself accounts for them (struct tcp_info, net/ipv4/tcp.c), listening sockets, and UDP sockets.
 
 use super::loss::{self, LocalDrops, ThrownAway};
 use crate::signal::{Entity, netns, over, ratio, share_of_true, signals};
@@ -11,7 +10,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::window::{Change, Window};
 
-/// Rate in bits per second.
+/// Converts a rate to bits per second.
 fn bits(rate: Option<f64>) -> Option<f64> {
     rate.map(|b| b * 8.0)
 }
@@ -20,12 +19,12 @@ fn share(ns_per_second: Option<f64>) -> Option<f64> {
     ratio(ns_per_second).map(|s| s.min(1.0))
 }
 
-/// The receiver's own estimate of the round-trip time, in seconds.
+/// Returns the receiver's own estimate of the round-trip time, in seconds.
 fn receive_rtt(c: &Change<'_, Connection>) -> Option<f64> {
     c.mean(|c| c.receive_rtt).filter(|ns| *ns > 0.0).map(|ns| ns / 1e9)
 }
 
-/// Bytes in flight that the rate and the delay amount to (Little's law), against the window that allows them.
+/// Returns the bytes in flight implied by rate and delay (Little's law), as a share of the window that allows them.
 fn fill(rate: Option<f64>, rtt: Option<f64>, window: Option<f64>) -> Option<f64> {
     over(rate.zip(rtt).map(|(r, t)| r * t), window)
 }
@@ -35,12 +34,12 @@ fn loopback(c: &Change<'_, Connection>) -> bool {
     key.remote.ip().to_canonical().is_loopback() || key.remote.ip() == key.local.ip()
 }
 
-/// Segments sent again as a share of those sent.
+/// Returns retransmitted segments as a share of those sent.
 fn retransmit_share(c: &Change<'_, Connection>) -> Option<f64> {
     over(c.rate(|c| c.retransmits), c.rate(|c| c.segments_out))
 }
 
-/// What a connection's signals are computed from.
+/// Inputs of a connection's signals.
 pub struct ConnectionUse<'w> {
     change: &'w Change<'w, Connection>,
     local_drops: Option<f64>,
@@ -55,7 +54,7 @@ pub struct ConnectionUse<'w> {
 }
 
 impl ConnectionUse<'_> {
-    /// The mode of the bond that it leaves by, directly or by a VLAN on it.
+    /// Returns the mode of the bond through which the connection leaves, directly or by a VLAN on it.
     fn bond_mode(&self) -> Option<&str> {
         let mut key = NetKey { ns: self.change.key().ns.clone(), name: self.last().interface.get()?.into() };
         // A tunnel leads to an interface below it; links do not nest deeper.
@@ -69,7 +68,7 @@ impl ConnectionUse<'_> {
         None
     }
 
-    /// In words, which network namespace of this machine the peer is in; empty if it is in the same one.
+    /// Describes the network namespace of this machine that the peer is in; empty if it is in the same one.
     fn peer_place(&self) -> Option<String> {
         let other = &self.other_end?.key().ns;
         Some(match &**other {
@@ -162,10 +161,10 @@ impl Answers<'_> {
     }
 }
 
-/// How far TCP tunes buffers by itself, which each network namespace limits.
+/// Limits of TCP's automatic buffer tuning, by network namespace.
 struct BufferLimits<'w> {
     protocols: Vec<Change<'w, Protocol>>,
-    /// Those of the observer's own, where only its settings were read.
+    /// Limits of the observer's own namespace, where only its settings were read.
     own_receive: Option<f64>,
     own_send: Option<f64>,
 }
@@ -193,7 +192,7 @@ impl<'w> BufferLimits<'w> {
     }
 }
 
-/// The connections of this machine by their addresses, local first, to find the other end of one.
+/// Connections of this machine by their addresses, local first, to find the other end of one.
 struct Ends<'w>(BTreeMap<(SocketAddr, SocketAddr), Vec<&'w Change<'w, Connection>>>);
 
 impl<'w> Ends<'w> {
@@ -206,8 +205,8 @@ impl<'w> Ends<'w> {
         Self(ends)
     }
 
-    /// Namespaces that are not connected with each other can have the same addresses: then there are several, and it is none of them
-    /// for sure.
+    /// Returns the other end. Namespaces that are not connected with each other can have the same addresses: if several
+    /// connections match, none of them is certain.
     fn other(&self, key: &SocketKey) -> Option<&'w Change<'w, Connection>> {
         match self.0.get(&(key.remote, key.local))?[..] {
             [one] => Some(one),
@@ -216,7 +215,7 @@ impl<'w> Ends<'w> {
     }
 }
 
-/// The connections that moved data.
+/// Returns the connections that moved data.
 pub fn connections(window: &Window) -> Vec<Entity> {
     let (drops, thrown, limits) = (LocalDrops::of(window), ThrownAway::of(window), BufferLimits::of(window));
     let all = window.changes::<Connection>();
@@ -249,13 +248,13 @@ pub fn connections(window: &Window) -> Vec<Entity> {
         .collect()
 }
 
-/// A bound socket as a subject.
+/// Returns the subject for a bound socket.
 fn socket_subject(key: &SocketKey, pid: Option<f64>) -> Subject {
     Subject { pid: pid.map(|p| p as u32), netns: netns(&key.ns), ..Subject::new("socket", key.local.to_string()) }
 }
 
-/// The part of the samples in which the accept queue was full. The kernel compares with `>`, so a queue holds one
-/// more than its limit (include/net/sock.h, sk_acceptq_is_full).
+/// Returns the share of the samples in which the accept queue was full. The kernel compares with `>`, so a queue holds one more
+/// than its limit (include/net/sock.h, sk_acceptq_is_full).
 fn full_share(l: &Change<'_, Listener>) -> Option<f64> {
     share_of_true(l.rows().filter_map(|r| Some(r.backlog.get()? >= r.backlog_limit.get()?.max(1.0))))
 }
@@ -268,12 +267,12 @@ signals! { l: Change<'_, Listener>;
     "listen.full_share" "ratio" "share of the samples in which the accept queue was full", "samples with backlog >= limit / samples", "sock_diag(7)", normal "0" => full_share(l);
 }
 
-/// Every listening socket.
+/// Returns every listening socket.
 pub fn listeners(window: &Window) -> Vec<Entity> {
     window.changes::<Listener>().iter().map(|l| Entity::of(socket_subject(l.key(), l.last().pid.get()), l)).collect()
 }
 
-/// The part of the steps in which datagrams were dropped.
+/// Returns the share of the steps in which datagrams were dropped.
 fn dropping_share(d: &Change<'_, Datagram>) -> Option<f64> {
     share_of_true(d.steps(|d| d.drops).filter_map(|(_, n)| Some(n? > 0.0)))
 }
@@ -286,7 +285,7 @@ signals! { d: Change<'_, Datagram>;
     "udp.fill" "ratio" "the fullest the buffer was seen", "max(queued / buffer)", "sock_diag(7)", normal "well below 100 %" => over(d.max(|d| d.receive_queue), d.last().receive_buffer.get());
 }
 
-/// Every bound UDP socket.
+/// Returns every bound UDP socket.
 pub fn datagram_sockets(window: &Window) -> Vec<Entity> {
     window.changes::<Datagram>().iter().map(|d| Entity::of(socket_subject(d.key(), d.last().pid.get()), d)).collect()
 }

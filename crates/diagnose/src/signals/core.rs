@@ -1,4 +1,4 @@
-//! One CPU, and the interrupt lines.
+//! CPUs and interrupt lines.
 
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,36 +10,36 @@ use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::cpu;
 
-/// What a CPU's signals are computed from.
+/// Inputs of a CPU's signals.
 pub struct CoreUse<'w> {
     cpu: Option<Change<'w, Cpu>>,
     softnet: Option<Change<'w, Softnet>>,
     /// Run-queue latencies, nanoseconds.
     latency: Option<Histogram>,
-    /// Packets all CPUs took.
+    /// Packets that all CPUs processed.
     packets_of_all: Option<f64>,
-    /// How many CPUs those are.
+    /// Number of those CPUs.
     packet_cpus: usize,
-    /// Mean of the other CPUs' idle share.
+    /// Mean idle share of the other CPUs.
     others_idle: Option<f64>,
-    /// Mean of the other CPUs' share in interrupts and softirqs.
+    /// Mean share of the other CPUs in interrupts and softirqs.
     others_interrupt: Option<f64>,
-    /// Its busiest interrupt line, and interrupts a second.
+    /// Its busiest interrupt line, and interrupts per second.
     line: Option<(&'w str, f64)>,
-    /// The devices behind that line.
+    /// Devices behind that line.
     line_devices: Option<&'w str>,
     line_interface: Option<&'w str>,
-    /// The network card that its work is probably of: that of this line, or the one that receives nearly all packets.
+    /// The network card that its work probably comes from: that of this line, or the one that receives nearly all packets.
     card: Option<&'w str>,
-    /// The receive queues that the card uses, and has.
+    /// Receive queues that the card uses, and has.
     card_queues: Option<(f64, f64)>,
-    /// All other CPUs that are online.
+    /// All other online CPUs.
     others: BTreeSet<u32>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
-    /// Time in each softirq, as a share of the time, if it was traced.
+    /// Share of the time in each softirq, if it was traced.
     vector_times: Vec<(&'w str, f64)>,
-    /// Time in the handlers of each interrupt line.
+    /// Share of the time in the handlers of each interrupt line.
     line_times: Vec<(&'w str, f64)>,
 }
 
@@ -62,9 +62,9 @@ impl CoreUse<'_> {
     fn all(&self) -> Option<f64> {
         sum([self.used(), self.idle(), self.part(|c| c.steal)])
     }
-    /// A kernel that samples by its tick has no tick while it idles, and charges interrupts that come then to nobody,
-    /// but does not count them as idle either (Documentation/admin-guide/cpu-load.rst; kernel/time/tick-sched.c:
-    /// tick_nohz_irq_enter).
+    /// Returns the time that is charged to no mode. A kernel that samples by its tick has no tick while it idles, and charges
+    /// interrupts that come then to no task, but does not count them as idle either (Documentation/admin-guide/cpu-load.rst;
+    /// kernel/time/tick-sched.c: tick_nohz_irq_enter).
     fn uncharged(&self) -> Option<f64> {
         self.part(|c| c.idle)?;
         self.all().map(|all| (1.0 - all).max(0.0))
@@ -89,12 +89,12 @@ impl CoreUse<'_> {
     }
 }
 
-/// The sum of the shares; unknown where nothing was timed.
+/// Returns the sum of the shares; `None` if nothing was timed.
 fn total(times: &[(&str, f64)]) -> Option<f64> {
     times.iter().map(|(_, share)| *share).reduce(|a, b| a + b).map(|s| s.min(1.0))
 }
 
-/// The name of the largest share.
+/// Returns the name of the largest share.
 fn largest<'w>(times: &[(&'w str, f64)]) -> Option<&'w str> {
     times.iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| *name)
 }
@@ -141,7 +141,7 @@ signals! { c: CoreUse<'_>;
     "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs", normal "some hundreds a second" => c.vector.map(|(_, rate)| rate);
 }
 
-/// The interface that receives nearly all packets.
+/// Returns the interface that receives nearly all packets.
 fn main_receiver(window: &Window) -> Option<&str> {
     const NEARLY_ALL: f64 = 0.9;
     let changes = window.changes::<Interface>();
@@ -151,27 +151,27 @@ fn main_receiver(window: &Window) -> Option<&str> {
     rates.into_iter().find(|(_, rate)| *rate > 0.0 && *rate > NEARLY_ALL * all).map(|(name, _)| name)
 }
 
-/// What the clock and the scheduler cause on every busy CPU.
+/// Interrupts and softirqs of the clock and the scheduler, which every busy CPU has.
 const CLOCKWORK: [&str; 8] = ["LOC", "RES", "TLB", "IWI", "TIMER", "HRTIMER", "SCHED", "RCU"];
 
-/// The most frequent of those rows that are of one CPU.
+/// Returns the most frequent interrupt or softirq of one CPU, except those of the clock and the scheduler.
 fn most<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Option<(&'w str, f64)> {
     let known = rates.filter_map(|(name, rate)| Some((name, rate.filter(|r| *r > 0.0)?)));
     known.filter(|(name, _)| !CLOCKWORK.contains(name)).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Times that are known, as shares of the time.
+/// Returns the known times as shares of the time.
 fn shares<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Vec<(&'w str, f64)> {
     rates.filter_map(|(name, rate)| Some((name, ratio(rate)?))).collect()
 }
 
-/// Each CPU's time in the kernel, interrupts included, as a share of the time.
+/// Returns each CPU's time in the kernel, interrupts included, as a share of the time.
 pub(super) fn kernel_shares(window: &Window) -> Vec<f64> {
     window.changes::<Cpu>().into_iter().filter_map(|cpu| CoreUse::alone(Some(cpu)).kernel()).collect()
 }
 
 impl<'w> CoreUse<'w> {
-    /// Of its own time only.
+    /// Creates the inputs from the CPU's own time only.
     fn alone(cpu: Option<Change<'w, Cpu>>) -> Self {
         Self {
             cpu,
@@ -194,7 +194,7 @@ impl<'w> CoreUse<'w> {
     }
 }
 
-/// Every CPU.
+/// Returns every CPU.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let mut cpus: BTreeMap<u32, Change<'_, Cpu>> =
         window.changes::<Cpu>().into_iter().map(|cpu| (*cpu.key(), cpu)).collect();
@@ -253,33 +253,33 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     numbers.into_iter().map(use_of).collect()
 }
 
-/// The line with most interrupts, the timers' left out.
+/// The line with the most interrupts, except the timers'.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusiestLine {
     /// The line as /proc/interrupts names it.
     pub line: Name,
-    /// Interrupts a second, over all CPUs; `None` where the counts were read once, so that they are since boot.
+    /// Interrupts per second, over all CPUs; `None` where the counts were read once, so that they are since boot.
     pub rate: Option<f64>,
-    /// The devices behind it.
+    /// Devices behind it.
     pub devices: Option<String>,
 }
 
-/// The interrupts of a network interface since boot, where they were read once.
+/// Interrupts of a network interface since boot, where they were read once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicInterrupts {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
     /// Interrupts on all CPUs.
     pub count: f64,
-    /// The CPU with most of them, and its part.
+    /// The CPU with the most of them, and its count.
     pub cpu: u32,
     pub most: f64,
-    /// How many CPUs have interrupts of any kind.
+    /// Number of CPUs that have interrupts of any kind.
     pub cpus: usize,
 }
 
 impl NicInterrupts {
-    /// Of the interface that has most; `None` where rates are known.
+    /// Returns the counts of the interface with the most interrupts; `None` if rates are known.
     pub fn of(window: &Window) -> Option<Self> {
         let changes = window.changes::<Irq>();
         if changes.iter().any(|change| change.rate(|i| i.count).is_some()) {
@@ -310,7 +310,7 @@ impl NicInterrupts {
     }
 }
 
-/// Finds it: by its rate, or, where no rate of any line is known, by its count since boot.
+/// Finds the busiest line: by its rate, or, where no rate of any line is known, by its count since boot.
 pub fn busiest_line(window: &Window) -> Option<BusiestLine> {
     let mut rates: BTreeMap<&Name, f64> = BTreeMap::new();
     let mut counts: BTreeMap<&Name, f64> = BTreeMap::new();
@@ -340,8 +340,8 @@ pub fn busiest_line(window: &Window) -> Option<BusiestLine> {
     Some(BusiestLine { line, rate, devices })
 }
 
-/// The network interface among the devices behind an interrupt line. The kernel gives an interface's handlers its name, with a
-/// queue behind it: `eth2`, `ens3-TxRx-0`.
+/// Returns the network interface among the devices behind an interrupt line. Drivers name an interface's handlers after it,
+/// followed by a queue: `eth2`, `ens3-TxRx-0`.
 pub fn interface_among<'d>(window: &Window, devices: &'d str) -> Option<&'d str> {
     let interfaces = window.newest::<Interface>();
     let links = window.newest::<Link>();
@@ -353,8 +353,8 @@ pub fn interface_among<'d>(window: &Window, devices: &'d str) -> Option<&'d str>
     names.into_iter().find(|name| is_known(name) || is_named_by_convention(name))
 }
 
-/// Whether the kernel or udev (systemd.net-naming-scheme(7)) names network cards so: `eth0`, `em1`, `ib0`, `p3p1`, `ens3`,
-/// `enp0s25f1`, `wlan0`.
+/// Returns true if the kernel or udev (systemd.net-naming-scheme(7)) gives network cards such names: `eth0`, `em1`, `ib0`,
+/// `p3p1`, `ens3`, `enp0s25f1`, `wlan0`.
 fn is_named_by_convention(name: &str) -> bool {
     let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     let numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(is_number);
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!((nic.interface.as_str(), nic.count, nic.cpu, nic.most, nic.cpus), ("eth0", 1000.0, 0, 0.95, 3));
     }
 
-    /// A card that waits long enough already keeps its setting: a value that only raises needs the present one.
+    /// A card that already waits long enough keeps its setting: a value that only raises needs the present one.
     #[test]
     fn the_coalescing_of_a_card_is_a_setting_that_is_known() {
         let card = |usecs: f64| {
@@ -423,8 +423,8 @@ mod tests {
         assert_eq!(card(200.0).as_deref(), Some("200"));
     }
 
-    /// Two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
-    /// kernel time, and 4 s nobody is charged with.
+    /// Two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of kernel time,
+    /// and has 4 s that are charged to no mode.
     fn ten_seconds() -> Window {
         window([0, 10], |t, s| {
             let tenth = t * SECOND / 10;
@@ -464,7 +464,7 @@ mod tests {
     fn time_that_no_mode_is_charged_with_went_into_interrupts_at_most() {
         assert_eq!((number(0, "core.uncharged"), number(1, "core.uncharged")), (0.0, 0.4));
         assert_eq!((number(1, "core.interrupt_most"), number(1, "core.kernel")), (0.8, 0.9));
-        // Of the 6 s that are accounted for, 4 s.
+        // 4 s of the 6 s that are accounted for.
         assert_eq!(number(1, "core.interrupt"), 0.666667);
         let shares = kernel_shares(&ten_seconds());
         assert!((shares[0], (shares[1] * 10.0).round()) == (0.0, 9.0), "{shares:?}");

@@ -1,4 +1,4 @@
-//! CPUs that processes are bound to, by a CPU set of their control group or by sched_setaffinity(2), while they may not use others.
+//! Sets of CPUs that processes are bound to, by a CPU set of their control group or by sched_setaffinity(2).
 
 use super::placement::idle_cpus;
 use super::task::TaskUse;
@@ -36,7 +36,7 @@ signals! { s: CpuSetUse<'_>;
     "cpuset.idle_elsewhere" "count" "CPUs' worth of idle time on the others, which they may not use", "Σ Δidle / Δt", "/proc/stat" => s.idle(false);
 }
 
-/// Every set of CPUs to which processes are bound.
+/// Returns every set of CPUs to which processes are bound.
 pub fn entities(window: &Window, processes: &[TaskUse]) -> Vec<Entity> {
     let bound = window.newest::<Affinity>();
     if bound.is_empty() {

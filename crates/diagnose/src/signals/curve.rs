@@ -1,27 +1,27 @@
-//! The response curve of a device: what it completes, and how fast, by the number of requests in flight.
+//! Response curve of a device: its throughput and latency by the number of requests in flight.
 //!
-//! More requests in flight add throughput until all that the device can do at once is in use; from then on they only wait.
-//! The test compares the deepest level of the curve with the deepest one that is clearly shallower. Throughput grows as depth to
-//! the power of e: 1 where all requests are served side by side, 0 where the curve is flat. With N completions at a level, the
-//! standard error of its throughput is √(1/N + 0.05²) of it: counting, and the requests that slices cut off. The curve
-//! is flat where e is below 0.3 by two standard errors, and still grows where e is above 0.7 by two.
+//! More requests in flight add throughput until the device is fully parallel; beyond that they only wait. The test compares the
+//! deepest level of the curve with the deepest one that is clearly shallower. Throughput grows as depth to the power of e: 1
+//! where all requests are served side by side, 0 where the curve is flat. With N completions at a level, the relative standard
+//! error of its throughput is √(1/N + 0.05²): counting, and the requests that slices cut off. The curve is flat where e is below
+//! 0.3 by two standard errors, and still grows where e is above 0.7 by two.
 
 use crate::signal::{over, ratio};
 use whyslow_model::catalogue::{Response, Throughput};
 use whyslow_model::window::Change;
 
-/// The least number of requests at a level, and its least share of the busy time, for its throughput to be known.
+/// Minimum number of requests at a level, and minimum share of the busy time, for its throughput to be known.
 const REQUESTS: f64 = 50.0;
 const BUSY_SHARE: f64 = 0.02;
-/// What slices add to the error of a count, relative.
+/// Relative error that slices add to a count.
 const SLICE_ERROR: f64 = 0.05;
-/// How many times as deep a level must be to be compared with a shallower one, and how far their request sizes may be apart.
+/// Minimum ratio of depths for two levels to be compared, and maximum ratio of their request sizes.
 const DEEPER: f64 = 1.8;
 const SAME_SIZE: f64 = 1.25;
 /// Growth below which a curve is flat, and above which it still rises.
 const FLAT: f64 = 0.3;
 const RISING: f64 = 0.7;
-/// The least number of requests that were alone on the device.
+/// Minimum number of requests that were alone on the device.
 const ALONE: f64 = 20.0;
 
 /// A device at a level of requests in flight.
@@ -52,13 +52,13 @@ impl Level {
         self.bytes / self.requests
     }
 
-    /// The standard error of its throughput, relative.
+    /// Returns the relative standard error of its throughput.
     fn error(&self) -> f64 {
         (1.0 / self.requests + SLICE_ERROR.powi(2)).sqrt()
     }
 }
 
-/// The levels at which a device's throughput is known, the shallowest first.
+/// Levels at which a device's throughput is known, shallowest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curve(Vec<Level>);
 
@@ -69,7 +69,7 @@ pub(super) struct Ceiling {
     pub(super) requests: f64,
     /// Bytes per second.
     pub(super) bytes: f64,
-    /// Requests in flight from which on it is reached.
+    /// Minimum number of requests in flight that reaches it.
     pub(super) depth: f64,
 }
 
@@ -85,7 +85,7 @@ impl Curve {
         Self(levels)
     }
 
-    /// The deepest level, and the deepest of those that are clearly shallower, if they had requests of the same size.
+    /// Returns the deepest of the clearly shallower levels, and the deepest level, if they had requests of the same size.
     fn compared(&self) -> Option<(&Level, &Level)> {
         let deepest = self.0.last()?;
         let shallower = self.0.iter().rfind(|level| level.depth * DEEPER <= deepest.depth)?;
@@ -93,7 +93,7 @@ impl Curve {
         (1.0 / SAME_SIZE..=SAME_SIZE).contains(&sizes).then_some((shallower, deepest))
     }
 
-    /// The exponent by which throughput grows with depth, and its standard error.
+    /// Returns the exponent by which throughput grows with depth, and its standard error.
     fn exponent(&self) -> Option<(f64, f64)> {
         let (shallower, deepest) = self.compared()?;
         let deeper = (deepest.depth / shallower.depth).ln();
@@ -105,7 +105,7 @@ impl Curve {
         self.exponent().map(|(growth, _)| growth)
     }
 
-    /// Whether more requests in flight add no throughput; unknown between flat and rising.
+    /// Returns true if more requests in flight add no throughput; `None` between flat and rising.
     pub(super) fn is_flat(&self) -> Option<bool> {
         let (growth, error) = self.exponent()?;
         if growth + 2.0 * error < FLAT {
@@ -114,7 +114,7 @@ impl Curve {
         (growth - 2.0 * error > RISING).then_some(false)
     }
 
-    /// The throughput of a flat curve's end.
+    /// Returns the throughput of the flat end of the curve.
     pub(super) fn ceiling(&self) -> Option<Ceiling> {
         let (first, _) = self.is_flat()?.then(|| self.compared())??;
         let flat = || self.0.iter().filter(|level| level.depth >= first.depth);
@@ -125,7 +125,7 @@ impl Curve {
     }
 }
 
-/// Mean time in the device of reads and writes that had it for themselves.
+/// Returns the mean time in the device of reads and writes that were alone on it.
 pub(super) fn alone_time<'c, 'w: 'c>(responses: impl Iterator<Item = &'c Change<'w, Response>>) -> Option<f64> {
     let alone = responses.filter(|r| r.key().depth == 1 && matches!(&*r.key().on.operation, "read" | "write"));
     let (requests, time) = alone
@@ -138,7 +138,7 @@ pub(super) fn alone_time<'c, 'w: 'c>(responses: impl Iterator<Item = &'c Change<
 mod tests {
     use super::*;
 
-    /// A device with so many channels of 5 ms each, ten seconds at each of these depths.
+    /// A device with this many channels of 5 ms each, ten seconds at each of these depths.
     fn curve(channels: f64, depths: &[f64]) -> Curve {
         let level = |depth: &f64| {
             let requests = depth.min(channels) / 0.005 * 10.0;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_device_whose_channels_are_all_in_use_has_a_ceiling() {
-        // Four channels of 5 ms: 800 requests a second, from four in flight on.
+        // Four channels of 5 ms: 800 requests per second, reached with four in flight.
         let ceiling = curve(4.0, &[1.0, 4.0, 8.0, 16.0]).ceiling().unwrap();
         assert!((ceiling.requests - 800.0).abs() < 1e-9 && (ceiling.bytes - 800.0 * 4096.0).abs() < 1e-6);
         assert_eq!(ceiling.depth, 8.0);
