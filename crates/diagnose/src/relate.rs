@@ -151,7 +151,7 @@ fn known_as(of: &Judged, subject: &Subject) -> bool {
     of.aliases.contains(&subject.name)
 }
 
-/// Returns true if `b` is about a process that `a` is about or names as a culprit, or the other way round.
+/// Returns true if the two findings share a process, as subject or culprit, or if `a` names the subject of `b` as a culprit.
 fn touches(a: &Finding, b: &Finding) -> bool {
     let of = |f: &Finding| -> Vec<u32> {
         f.subject.pid.into_iter().chain(f.culprits.iter().flat_map(Culprit::processes)).collect()

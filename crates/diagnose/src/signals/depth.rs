@@ -1,19 +1,18 @@
-//! How the time of a request depends on how many a device has at once.
+//! How the latency of a request depends on the number in flight.
 
 use crate::signal::ratio;
 use whyslow_model::catalogue::{Disk, Request};
 use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
 
-/// The least number of requests and of steps that is conclusive.
+/// Minimum number of requests and of steps for a conclusive result.
 const REQUESTS: f64 = 50.0;
 const STEPS: usize = 4;
-/// How far the depths must lie apart for that, as standard deviation over mean: a steady number of requests in flight says
-/// nothing of another number. Requests that are completed and replaced several at a time vary it by less than this, and wait
-/// equally long.
+/// Minimum spread of the depths, as standard deviation over mean: a steady number of requests in flight says nothing about
+/// another number. Requests that are completed and replaced several at a time vary it by less than this, and wait equally long.
 const VARIES: f64 = 0.2;
 
-/// Sums over requests, or over steps by the number of their requests.
+/// Sums over requests, or over steps weighted by their number of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     count: f64,
@@ -34,8 +33,8 @@ impl Sums {
         }
     }
 
-    /// By how much of itself the time of a request grows as the depth grows by as much of itself, of the line through all of
-    /// them: 0 where the device serves requests in parallel, 1 where each waits for all that came before it.
+    /// Returns the relative growth of the latency per relative growth of the depth, from the regression line through all points:
+    /// 0 where the device serves requests in parallel, 1 where each waits for all that came before it.
     fn scaling(&self) -> Option<f64> {
         let (depth, time) = (self.depth / self.count, self.time / self.count);
         let variance = self.depth_squared / self.count - depth * depth;
@@ -48,7 +47,7 @@ impl Sums {
     }
 }
 
-/// Of reads and writes as BPF saw each.
+/// Returns the scaling of reads and writes that BPF saw one by one.
 pub(super) fn scaling(requests: &[&Change<'_, Request>]) -> Option<f64> {
     let of = |r: &&Change<'_, Request>| {
         let grown = |of: fn(&Request) -> Counter| r.grown(of);
@@ -65,8 +64,8 @@ pub(super) fn scaling(requests: &[&Change<'_, Request>]) -> Option<f64> {
     if sums.count < REQUESTS { None } else { sums.scaling() }
 }
 
-/// The same of the means of the window's steps. Under a steady load it is 1 whatever makes requests take longer (Little's
-/// law), so that only a low value tells anything.
+/// Returns the scaling of the means of the window's steps. Under a steady load it is 1 whatever makes requests take longer
+/// (Little's law), so that only a low value is evidence.
 pub(super) fn scaling_by_steps(disk: &Change<'_, Disk>) -> Option<f64> {
     let both = |d: &Disk, a: fn(&Disk) -> Counter, b: fn(&Disk) -> Counter| -> Counter {
         a(d).get().zip(b(d).get()).map_or_else(Counter::default, |(a, b)| (a + b).into())

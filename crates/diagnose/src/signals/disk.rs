@@ -19,34 +19,34 @@ use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::disk;
 
-/// The least gain that is worth a promise.
+/// Minimum gain that is worth promising.
 const LEAST_GAIN: f64 = 1.1;
-/// Mean requests in flight from which a device on top of another counts as one that uses it.
+/// Minimum mean number of requests in flight for a device on top of another to count as one of its users.
 const SHARER_QUEUE: f64 = 0.2;
 /// A device with less than this share of the requests of the largest one does not contend with it.
 const LEAST_SHARE: f64 = 0.1;
 
-/// Share of a device's bytes from which those that came through the devices on top of it are what it does: below 1, as a layer
-/// may read and write more than it was asked for (parity, a journal).
+/// Minimum share of a device's bytes that must come through the devices on top of it for it to count as their member: below 1,
+/// as a layer may read and write more than was requested (parity, a journal).
 const CARRIED: f64 = 0.3;
 
-/// Bytes a second that any disk or card in order streams: a memory card of speed class 10.
+/// Bytes per second that any healthy disk or card streams: a memory card of speed class 10.
 const SLOW_STREAM: f64 = 10e6;
-/// Requests a second from which a disk's wait is compared with others'.
+/// Minimum requests per second for a disk's wait to be compared with others'.
 const PEER_REQUESTS: f64 = 0.1;
-/// How far two disks' request rates and sizes may be apart, as a ratio, and their shares of reads, for their load to count as
-/// the same. Members of one mirror or stripe are within a few per cent.
+/// Maximum ratio of two disks' request rates and sizes, and maximum difference of their shares of reads, for their load to count
+/// as the same. Members of one mirror or stripe are within a few per cent.
 const SAME_LOAD: f64 = 1.25;
 const SAME_READ_SHARE: f64 = 0.1;
 
-/// The figures that people set limits to, times a power of ten, and how far a rate may be from one.
+/// Typical limit figures, times a power of ten, and the maximum relative distance of a rate from one.
 const ROUND_LIMITS: [f64; 3] = [1.0, 2.0, 5.0];
 const ROUND_WITHIN: f64 = 0.02;
 
-/// The share of what a device did that makes the most of it.
+/// Minimum share that counts as most of what a device did.
 const MOST: f64 = 0.5;
 
-/// What a disk's signals are computed from.
+/// Inputs of a disk's signals.
 pub struct DiskUse<'w> {
     change: &'w Change<'w, Disk>,
     queue: Option<&'w Queue>,
@@ -64,11 +64,11 @@ pub struct DiskUse<'w> {
     beneath: Beneath,
     chunk: Option<f64>,
     member: bool,
-    /// Whether an array on top of it is checked or rebuilt.
+    /// Whether an array on top of it is being checked or rebuilt.
     synced: bool,
     peers_wait: Option<f64>,
     alike: Vec<f64>,
-    /// Those of the other disks that did more and were less busy.
+    /// Waits of the other disks that did more and were less busy.
     better: Vec<f64>,
 }
 
@@ -93,14 +93,15 @@ impl DiskUse<'_> {
         disk::QUEUE.over(self.change)
     }
 
-    /// What those of its users add up to, as BPF sees them. A bio that waits for a request to carry it is in flight for md, but not below.
+    /// Returns the requests in flight of a stacked device that makes none itself: those of the devices below, as BPF sees them.
+    /// A bio that waits for a request to carry it is in flight for md, but not below.
     fn requests_in_flight(&self) -> Option<f64> {
-        // What is cut on its way through such a device is counted for it.
+        // Requests that such a device splits count as its own.
         let makes_none = self.requests.iter().all(|r| r.rate(|r| r.requests) == Some(0.0));
         self.beneath.queue.filter(|queue| makes_none && *queue > 0.0).or_else(|| self.in_flight())
     }
 
-    /// Requests that were in flight all the time while none completed. A row that lost its count has billions.
+    /// Returns the requests that were in flight all the time while none completed. A row whose counter underflowed has billions.
     fn held(&self) -> Option<f64> {
         const LONG: f64 = 5.0;
         const MOST: f64 = 1e6;
@@ -113,19 +114,20 @@ impl DiskUse<'_> {
         disk::FLUSH_SHARE.over(self.change)
     }
 
-    /// By Little's law the time in flight is that of the requests that complete, if as many complete as are issued. What is left
-    /// belongs to requests that did not complete. Kernels since 5.7 count only completed ones: there nothing is left.
+    /// Returns the share of the time in flight that belongs to requests that did not complete. By Little's law the time in
+    /// flight is that of the completed requests, if as many complete as are issued. Kernels since 5.7 count only completed ones:
+    /// there nothing is left.
     fn unfinished(&self) -> Option<f64> {
         let others = [disk::DISCARD_TIME.over(self.change), self.flush_share()];
         let completed = disk::REQUEST_TIME.over(self.change)? + others.into_iter().flatten().sum::<f64>();
         Some((1.0 - over(Some(completed), self.in_flight())?).max(0.0))
     }
 
-    /// The time in which a task waited for this device. Where BPF saw whose its requests are, that is the time in which their
-    /// makers were blocked, but no longer than requests of theirs, or flushes, were in flight. Else it is the machine's
-    /// pressure, which work on other CPUs dilutes, or the time in which its likely users were blocked, if that is more. Where no
-    /// one counted waiting tasks, the time in which requests were in flight stands for it: it is never less, but for requests
-    /// nobody waits for.
+    /// Returns the time in which a task waited for this device. Where BPF attributed its requests, that is the time in which
+    /// their processes were blocked, but no longer than their requests, or flushes, were in flight. Otherwise it is the
+    /// machine's pressure, which work on other CPUs dilutes, or the time in which its likely users were blocked, if that is
+    /// more. Where waiting tasks were not counted, the time in which requests were in flight stands for it: it is never less,
+    /// but includes requests that no task waits for.
     fn waited_for(&self) -> Option<f64> {
         let busy = self.busy()?;
         let flushes = self.flush_share().unwrap_or(0.0);
@@ -141,7 +143,8 @@ impl DiskUse<'_> {
         Some(pressure.max(blocked.unwrap_or(0.0)))
     }
 
-    /// Whether most of what the device did was done for these: not where another asked on behalf of those that wait.
+    /// Returns true if most of what the device did was done for these users: false where another process issued requests on
+    /// behalf of those that wait.
     fn made_most(&self, users: &Users) -> bool {
         let share = match users.in_flight {
             Some(own) => over(Some(own), self.in_flight()),
@@ -150,12 +153,13 @@ impl DiskUse<'_> {
         share.is_some_and(|share| share > MOST)
     }
 
-    /// Its users, unless only their bytes were seen and another moved most: then theirs is not the waiting that matters.
+    /// Returns its users, unless only their bytes are known and another process moved most: then their waiting is not what
+    /// matters.
     fn seen_users(&self) -> Option<&Users> {
         self.users.as_ref().filter(|users| users.in_flight.is_some() || self.made_most(users))
     }
 
-    /// How its requests lie.
+    /// Returns the access pattern of its requests.
     fn access(&self) -> &'static str {
         match self.share(&["read", "write"], |r| r.sequential) {
             Some(sequential) if sequential > MOST => "adjacent",
@@ -164,18 +168,18 @@ impl DiskUse<'_> {
         }
     }
 
-    /// The part of the steps in which requests were in flight for most of the step.
+    /// Returns the share of the steps in which requests were in flight for most of the step.
     fn busy_steps(&self) -> Option<f64> {
         share_of_true(self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 > 0.5 * dt)))
     }
 
-    /// The part of the steps in which hardly anything was in flight.
+    /// Returns the share of the steps in which hardly anything was in flight.
     fn idle_steps(&self) -> Option<f64> {
         share_of_true(self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 < 0.1 * dt)))
     }
 
-    /// How far the steps' request sizes, or their rates, are from their mean: half of max - min over mean. Steps with
-    /// hardly any requests tell nothing.
+    /// Returns the spread of the steps' request sizes, or rates, around their mean: half of max - min over mean. Skips steps
+    /// with hardly any requests.
     fn swing(&self, of: impl Fn(f64, f64, f64) -> f64) -> Option<f64> {
         let count = |d: &Disk| d.transfers.get().or_else(|| Some(d.reads.get()? + d.writes.get()?)).map(Counter::from);
         let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
@@ -187,7 +191,7 @@ impl DiskUse<'_> {
         Some(half_range(&values)? / (values.iter().sum::<f64>() / values.len() as f64))
     }
 
-    /// Half of the range of the shares of reads.
+    /// Returns half of the range of the shares of reads.
     fn mix_spread(&self) -> Option<f64> {
         let writes = self.change.steps(|d| d.writes);
         let shares: Vec<f64> = self
@@ -201,7 +205,7 @@ impl DiskUse<'_> {
         half_range(&shares)
     }
 
-    /// Bytes a second in the middle one of the samples with requests: what it did while it was asked to.
+    /// Returns the median of the bytes per second over the steps with traffic: the rate while the device had work.
     fn usual_rate(&self) -> Option<f64> {
         let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
         let steps = self.change.steps(|d| bytes(d).unwrap_or_default());
@@ -211,23 +215,23 @@ impl DiskUse<'_> {
         middle(&rates)
     }
 
-    /// How a time or size of its reads and writes was spread, as BPF saw it.
+    /// Returns the distribution of a time or size of its reads and writes, as BPF saw it.
     fn spread(&self, of: impl Fn(&Request) -> &Histogram) -> Option<Histogram> {
         let transfers = self.requests.iter().filter(|r| matches!(&*r.key().operation, "read" | "write" | "transfer"));
         transfers.filter_map(|r| r.histogram(&of)).reduce(|a, b| a.merged(&b))
     }
 
-    /// A time of its reads and writes, in seconds, that a share of them kept below.
+    /// Returns a percentile of a time of its reads and writes, in seconds.
     fn percentile(&self, of: impl Fn(&Request) -> &Histogram, share: f64) -> Option<f64> {
         ratio(self.spread(of)?.quantile(share))
     }
 
-    /// How many of its requests BPF saw to be of a kind, against all that it saw.
+    /// Returns the share of its requests that BPF saw to be of a kind.
     fn share(&self, operations: &[&str], of: fn(&Request) -> Counter) -> Option<f64> {
         share(self.requests.iter().copied(), operations, of)
     }
 
-    /// Whether its bytes a second are a figure that people set a limit to: 10, 20 or 50 MB or MiB, and their tenfold.
+    /// Returns true if its bytes per second are a typical limit: 10, 20 or 50 MB or MiB, and their tenfold.
     fn is_round_rate(&self) -> Option<bool> {
         let rate = self.bytes().filter(|rate| *rate > 0.0)?;
         let is_round = |unit: f64| {
@@ -241,7 +245,8 @@ impl DiskUse<'_> {
         Some([1e6, 1_048_576.0].into_iter().any(is_round))
     }
 
-    /// The device mapper counts a read once (drivers/md/dm.c), md each of its pieces (drivers/md/raid0.c: md_account_bio).
+    /// Returns the size of a requested read. The device mapper counts a read once (drivers/md/dm.c), md each of its pieces
+    /// (drivers/md/raid0.c: md_account_bio).
     fn asked_size(&self) -> Option<f64> {
         let size = disk::READ_SIZE.over(self.change)?;
         let call = || self.reader.and_then(IoUse::call_size);
@@ -250,11 +255,11 @@ impl DiskUse<'_> {
 
     fn members_taken(&self) -> Option<f64> {
         let pieces = over(Some(self.asked_size()? * (1.0 - self.beneath.sequential?)), self.beneath.read_size)?;
-        // Of more pieces than members several are on one.
+        // Of more pieces than members, one member holds several.
         Some(self.beneath.members.filter(|members| *members > 0.0).map_or(pieces, |members| pieces.min(members)))
     }
 
-    /// What requests are that no task waits for.
+    /// Returns the kind of requests that no task waits for.
     fn unwaited(&self) -> Option<&'static str> {
         match disk::READ_SHARE.over(self.change)? {
             share if share < 0.5 => Some("write-back"),
@@ -262,7 +267,7 @@ impl DiskUse<'_> {
         }
     }
 
-    /// What a second request in flight can bring at most, in words: no more than the ceiling, where that was measured.
+    /// Describes the maximum gain from a second request in flight: no more than the ceiling, where that was measured.
     fn depth_gain(&self) -> Option<String> {
         let ceiling = self.curve.ceiling().map(|ceiling| ceiling.requests);
         match ceiling.map(|ceiling| over(Some(ceiling), self.requests())) {
@@ -275,14 +280,15 @@ impl DiskUse<'_> {
         }
     }
 
-    /// Mean size of the discards that were traced.
+    /// Returns the mean size of the traced discards.
     fn discard_size(&self) -> Option<f64> {
         let traced = || self.requests.iter().filter(|r| &*r.key().operation == "discard");
         let total = |of: fn(&Request) -> Counter| traced().filter_map(|r| r.rate(of)).reduce(|a, b| a + b);
         over(total(|r| r.bytes), total(|r| r.requests))
     }
 
-    /// Bytes a second that reads of the largest size would bring, with the slope so many standard errors larger.
+    /// Returns the bytes per second that reads of the largest size would reach, with the slope larger by this many standard
+    /// errors.
     fn stream_rate(&self, errors: f64) -> Option<f64> {
         let rate = disk::READ_RATE.over(self.change)?;
         let size = disk::READ_SIZE.over(self.change)?;
@@ -295,7 +301,7 @@ impl DiskUse<'_> {
     }
 }
 
-/// QEMU's own name for a disk, behind a controller of real hardware.
+/// Returns true if the disk has QEMU's model name and sits behind an emulated controller of real hardware.
 fn is_emulated(queue: &Queue) -> bool {
     let is_qemu = queue.model.get().is_some_and(|model| model.contains("QEMU HARDDISK"));
     is_qemu && matches!(queue.driver.get(), Some("ata_piix" | "ahci"))
@@ -387,7 +393,7 @@ signals! { d: DiskUse<'_>;
     "disk.write_cache" "text" "write back or write through", "queue/write_cache", "/sys/block/*/queue" => d.queue.and_then(|q| q.write_cache.get());
 }
 
-/// Every whole device; partitions are judged by the device they lie on.
+/// Returns every whole device; partitions are judged by the device they lie on.
 pub fn entities(
     window: &Window,
     topology: &Topology,
@@ -451,7 +457,7 @@ pub fn entities(
         .collect()
 }
 
-/// How long the device took for reads, in nanoseconds.
+/// Returns the device time of reads, in nanoseconds.
 fn read_times(requests: &[&Change<'_, Request>]) -> Option<Histogram> {
     requests.iter().find(|r| &*r.key().operation == "read")?.histogram(|r| &r.device_time)
 }
@@ -460,7 +466,7 @@ fn read_time(requests: &[&Change<'_, Request>]) -> Option<f64> {
     ratio(read_times(requests)?.mean())
 }
 
-/// How many of these requests are of a kind, against all of these operations.
+/// Returns the share of a kind among the requests of these operations.
 fn share<'r>(
     requests: impl Iterator<Item = &'r Change<'r, Request>> + Clone,
     operations: &[&str],
@@ -471,18 +477,18 @@ fn share<'r>(
     over(total(of), total(|r| r.requests)).map(|share| share.min(1.0))
 }
 
-/// What the devices did that one rests on; nothing is known of one that rests on none.
+/// Activity of the devices that one rests on; all `None` for a device that rests on none.
 #[derive(Default)]
 struct Beneath {
-    /// How many devices are directly below.
+    /// Number of devices directly below.
     members: Option<f64>,
-    /// Mean size of a read of those directly below.
+    /// Mean size of a read of the devices directly below.
     read_size: Option<f64>,
-    /// Mean number of requests in flight on all below that BPF saw requests of.
+    /// Mean number of requests in flight on all devices below whose requests BPF saw.
     queue: Option<f64>,
     /// Mean share of the time in which those were busy.
     busy: Option<f64>,
-    /// Share of adjacent reads of all below whose requests were seen.
+    /// Share of adjacent reads on all devices below whose requests were seen.
     sequential: Option<f64>,
 }
 
@@ -509,14 +515,14 @@ impl Beneath {
     }
 }
 
-/// How many other paths are left to the device that this is a path to.
+/// Returns the number of other usable paths to the device that this is a path to.
 fn other_paths(name: &Name, paths: &BTreeMap<LinkKey, &Path>) -> usize {
     let carries = |path: &Path| path.state.get().is_some_and(|state| matches!(state, "active" | "available"));
     let to = paths.keys().find(|key| key.lower == *name).map(|key| &key.upper);
     paths.iter().filter(|(key, path)| Some(&key.upper) == to && key.lower != *name && carries(path)).count()
 }
 
-/// The chunks of the devices that are striped over others.
+/// Returns the chunk sizes of the striped devices.
 fn chunks(window: &Window) -> BTreeMap<Name, f64> {
     let arrays = window.newest::<Array>().into_iter().filter_map(|(name, array)| Some((name, array.chunk.get()?)));
     let mapped =
@@ -524,7 +530,7 @@ fn chunks(window: &Window) -> BTreeMap<Name, f64> {
     arrays.chain(mapped).filter(|(_, chunk)| *chunk > 0.0).collect()
 }
 
-/// The processes that use a device, or one that rests on it.
+/// Processes that use a device, or one that rests on it.
 struct Users {
     /// Share of the time in which one of them was blocked.
     blocked: f64,
@@ -534,7 +540,7 @@ struct Users {
     /// Bytes they moved, per second.
     bytes: f64,
     write: bool,
-    /// Share of the time in which one of them was held back because too much memory was dirty.
+    /// Share of the time in which one of them was throttled because too much memory was dirty.
     held_back: f64,
 }
 
@@ -556,7 +562,7 @@ impl Users {
     }
 }
 
-/// Share of the time in which one of these was held back as it wrote.
+/// Returns the share of the time in which one of these processes was throttled while it wrote.
 fn held_back(users: &[&IoUse<'_>], blocked: &Blocked) -> f64 {
     let writers = || users.iter().filter(|u| u.writes());
     // Samples may have missed it.
@@ -564,8 +570,8 @@ fn held_back(users: &[&IoUse<'_>], blocked: &Blocked) -> f64 {
     longest.max(blocked.dirty_wait_share(writers().filter_map(|u| u.pid())))
 }
 
-/// Whether a device works for those on top of it. Each of its bytes counts on the lowest of them, so that a volume and a loop
-/// device on it do not count twice.
+/// Returns true if the device works for those on top of it. Each of its bytes counts on the lowest of them, so that a volume and
+/// a loop device on it do not count twice.
 fn is_member(device: &Name, topology: &Topology, moved: &BTreeMap<&Name, f64>) -> bool {
     let carried = carried(topology, device);
     let through: Option<f64> = carried.iter().filter_map(|upper| moved.get(upper)).copied().reduce(|a, b| a + b);
@@ -575,19 +581,19 @@ fn is_member(device: &Name, topology: &Topology, moved: &BTreeMap<&Name, f64>) -
     }
 }
 
-/// The lowest devices on top of one, apart from its partitions.
+/// Returns the lowest devices on top of this one, except its partitions.
 fn carried(topology: &Topology, device: &str) -> BTreeSet<Name> {
     let all: BTreeSet<Name> = topology.over(device).into_iter().filter(|upper| !topology.is_partition(upper)).collect();
     all.iter().filter(|upper| topology.under(upper).is_disjoint(&all)).cloned().collect()
 }
 
-/// Mean time of a request, where there were enough.
+/// Returns the mean time of a request, where there were enough.
 fn wait_of(change: &Change<'_, Disk>) -> Option<f64> {
     disk::TRANSFERS.over(change).filter(|n| *n > PEER_REQUESTS)?;
     disk::WAIT.over(change)
 }
 
-/// The waits of disks at the bottom of the stack, shortest first.
+/// Waits of disks at the bottom of the stack, shortest first.
 struct Waits<'w>(Vec<(f64, &'w Name)>);
 
 impl<'w> Waits<'w> {
@@ -597,7 +603,7 @@ impl<'w> Waits<'w> {
         Self(waits)
     }
 
-    /// The middle one of all but this.
+    /// Returns the median of all waits but this disk's.
     fn of_peers(&self, name: &Name) -> Option<f64> {
         let own = self.0.iter().position(|(_, disk)| *disk == name);
         let middle = (self.0.len() - usize::from(own.is_some())) / 2;
@@ -606,12 +612,12 @@ impl<'w> Waits<'w> {
     }
 }
 
-/// Whether two rates or sizes count as the same load.
+/// Returns true if two rates or sizes count as the same load.
 fn near(a: f64, b: f64) -> bool {
     a <= b * SAME_LOAD && b <= a * SAME_LOAD
 }
 
-/// What a disk was asked to do, and how long that took.
+/// Load of a disk, and how long its requests took.
 struct Load {
     requests: f64,
     size: f64,
@@ -647,13 +653,13 @@ impl Load {
             && (self.read_share() - other.read_share()).abs() <= SAME_READ_SHARE
     }
 
-    /// Whether the other one does at least as many requests of this size, and has far more time to spare.
+    /// Returns true if the other disk does at least as many requests of this size, and is far less busy.
     fn is_bettered_by(&self, other: &Self) -> bool {
         let is_less_busy = self.busy.zip(other.busy).is_some_and(|(own, other)| other < 0.6 * own);
         other.requests >= self.requests && near(self.size, other.size) && is_less_busy
     }
 
-    /// Whether the other one has the same writes and at least as many reads: a mirror reads less from the member that is slow.
+    /// Returns true if the other disk has the same writes and at least as many reads: a mirror reads less from a slow member.
     fn is_at_most(&self, other: &Self) -> bool {
         self.writes > PEER_REQUESTS
             && near(self.writes, other.writes)
@@ -662,18 +668,18 @@ impl Load {
     }
 }
 
-/// Half of the distance between the largest and the smallest; `None` of fewer than three.
+/// Returns half of the range of the values; `None` if there are fewer than three.
 fn half_range(values: &[f64]) -> Option<f64> {
     let (most, least) = (values.iter().copied().reduce(f64::max)?, values.iter().copied().reduce(f64::min)?);
     (values.len() >= 3).then(|| (most - least) / 2.0)
 }
 
-/// The middle one of sorted values.
+/// Returns the middle of sorted values.
 fn middle(sorted: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The waits of the other disks that compare so with this one, shortest first.
+/// Returns the waits of the other disks that compare so with this one, shortest first.
 fn waits_of_others(name: &Name, loads: &[(Load, &Name)], compares: impl Fn(&Load, &Load, &Name) -> bool) -> Vec<f64> {
     let Some((own, _)) = loads.iter().find(|(_, disk)| *disk == name) else { return Vec::new() };
     let others = loads.iter().filter(|(load, disk)| *disk != name && compares(own, load, disk));
@@ -682,12 +688,13 @@ fn waits_of_others(name: &Name, loads: &[(Load, &Name)], compares: impl Fn(&Load
     waits
 }
 
-/// Whether both are called `sd` or `nvme` and so on: most of those of one name are of one kind.
+/// Returns true if both names begin with the same two letters, such as `sd` or `nv`: most disks with the same prefix are of one
+/// kind.
 fn is_named_alike(a: &Name, b: &Name) -> bool {
     a.get(..2) == b.get(..2)
 }
 
-/// The process that read most from a device, of those whose device is known.
+/// Returns the process that read most from a device, among those whose device is known.
 fn largest_reader<'u>(device: &Name, uses: &'u [IoUse<'u>]) -> Option<&'u IoUse<'u>> {
     let rate = |u: &IoUse<'_>| u.read_rate().unwrap_or(0.0);
     uses.iter().filter(|u| u.is_of(device)).max_by(|a, b| rate(a).total_cmp(&rate(b)))

@@ -8,28 +8,28 @@ use whyslow_model::key::NetKey;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 
-/// The kernel's reason for what the reverse-path filter drops.
+/// Drop reason of the reverse-path filter.
 pub(super) const REVERSE_PATH: &str = "ip_rpfilter";
 
-/// How the kernel counts what it drops for a reason in a namespace.
+/// Counter of the drops for a reason in a namespace.
 type Count = fn(&Protocol) -> Counter;
 
-/// Reasons that the kernel counts by namespace, too: for where they were not traced.
+/// Reasons that the kernel also counts by namespace, for where drops were not traced.
 const COUNTED: [(&str, Count); 2] =
     [(REVERSE_PATH, |p| p.tcp_ext_ip_reverse_path_filter), ("pkt_too_big", |p| p.ip_frag_fails)];
 
-/// Functions that check whether a packet fits through the link it is to leave by, in a bridge: by the MTU of the port.
+/// Functions in a bridge that check whether a packet fits through its outgoing link: by the MTU of the port.
 const BRIDGE: [&str; 2] = ["br_dev_queue_push_xmit", "br_nf_dev_queue_xmit"];
-/// The same for a pair of virtual devices: by the MTU of the other one.
+/// Functions of a pair of virtual devices that check the MTU of the peer.
 const PAIR: [&str; 3] = ["__dev_forward_skb", "__dev_forward_skb2", "veth_xmit"];
-/// What these add to the size of a packet; the second one of a bridge does not.
+/// Bytes that these functions include in the size of a packet; the second function of a bridge does not.
 const ETHERNET_HEADER: f64 = 14.0;
 
-/// What was dropped for one reason, at one interface or in a namespace.
+/// Packets dropped for one reason, at one interface or in a namespace.
 #[derive(Default)]
 pub struct DropUse<'w> {
     reason: &'w str,
-    /// Dropped in the window.
+    /// Packets dropped in the window.
     packets: f64,
     bytes: Option<f64>,
     unicast: Option<f64>,
@@ -39,16 +39,16 @@ pub struct DropUse<'w> {
     seconds: f64,
     /// Packets that IP received in the namespace.
     arrived: Option<f64>,
-    /// The row with most packets.
+    /// Row with the most packets.
     most: Option<&'w PacketDrop>,
     namespace: Name,
-    /// The interface that they came by or were to leave by.
+    /// Interface on which the packets arrived or were to leave.
     link: Option<&'w Link>,
-    /// The interface of the namespace with the smallest MTU.
+    /// Interface of the namespace with the smallest MTU.
     narrowest: Option<&'w Link>,
-    /// The MTU of the other end, if it is a pair of virtual devices.
+    /// MTU of the peer, if the interface is one of a pair of virtual devices.
     peer_mtu: Option<f64>,
-    /// The interfaces of the namespace with a strict reverse-path filter; unknown if no setting is known.
+    /// Interfaces of the namespace with a strict reverse-path filter; `None` if no setting is known.
     strict_on: Option<Vec<String>>,
 }
 
@@ -61,13 +61,14 @@ impl DropUse<'_> {
         over(self.bytes, Some(self.packets))
     }
 
-    /// The MTU of the link that was to carry them, where that is what the function checks.
+    /// Returns the MTU of the outgoing link, where that is what the function checks.
     fn link_mtu(&self) -> Option<f64> {
         let place = self.most?.place.get()?;
         if BRIDGE.contains(&place) { self.link?.mtu.get() } else { self.peer_mtu.filter(|_| PAIR.contains(&place)) }
     }
 
-    /// Such functions also drop packets because the link is down: only their size shows the reason.
+    /// Returns true if the packets exceed the MTU. Such functions also drop packets because the link is down: only their size
+    /// shows the reason.
     fn is_over_mtu(&self) -> bool {
         let header = if self.most.and_then(|row| row.place.get()) == Some(BRIDGE[1]) { 0.0 } else { ETHERNET_HEADER };
         self.size().zip(self.link_mtu()).is_some_and(|(size, mtu)| size - header > mtu)
@@ -105,7 +106,7 @@ signals! { d: DropUse<'_>;
     "drop.narrowest" "text" "the interface that has it", "name", "rtnetlink", normal "a tunnel or another interface with a smaller MTU on purpose" => d.narrowest.map(|link| &*link.interface.name);
 }
 
-/// What happens around the drops of a window.
+/// State of the network around the drops of a window.
 struct Surroundings<'w> {
     window: &'w Window,
     links: BTreeMap<NetKey, &'w Link>,
@@ -128,7 +129,7 @@ impl<'w> Surroundings<'w> {
         by_mtu.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, link)| link)
     }
 
-    /// The smallest one, if its namespace has several ends of pairs with this one.
+    /// Returns the peer's MTU; the smallest one, if its namespace has several ends of pairs with this one.
     fn peer_mtu(&self, link: &Link) -> Option<f64> {
         let (ns, peer) = (&*link.interface.ns, link.peer_ns.get().unwrap_or(&link.interface.ns));
         let is_peer = |other: &&&Link| {
@@ -141,7 +142,7 @@ impl<'w> Surroundings<'w> {
         pairs.reduce(f64::min).filter(|_| link.kind.get() == Some("veth"))
     }
 
-    /// From the interfaces, or of captures from sysctl.
+    /// Returns the interfaces with a strict filter, from the interfaces themselves or, in captures, from sysctl.
     fn strict_on(&self, ns: &str) -> Option<Vec<String>> {
         let own = self.links.values().filter(|link| *link.interface.ns == *ns);
         let mut filters: Vec<(String, f64)> =
@@ -153,7 +154,7 @@ impl<'w> Surroundings<'w> {
         (!filters.is_empty()).then(|| strict.collect())
     }
 
-    /// What is common to all drops of a namespace.
+    /// Returns what is common to all drops of a namespace.
     fn dropped(&self, ns: &Name, reason: &'w str) -> DropUse<'w> {
         let protocol = self.protocols.iter().find(|p| p.key().ns == *ns);
         DropUse {
@@ -167,7 +168,7 @@ impl<'w> Surroundings<'w> {
         }
     }
 
-    /// The rows of one reason at one interface. Each row begins with the first packet that is dropped there.
+    /// Combines the rows of one reason at one interface. Each row begins with the first packet that is dropped there.
     fn traced(&self, ns: &Name, reason: &'w str, rows: &[Change<'w, PacketDrop>]) -> DropUse<'w> {
         let grown = |of: fn(&PacketDrop) -> Counter| rows.iter().filter_map(|row| row.grown(of)).sum::<f64>();
         let growing_share = |of: fn(&PacketDrop) -> Counter| {
@@ -203,7 +204,7 @@ impl<'w> Surroundings<'w> {
     }
 }
 
-/// The interfaces and their filters by `net.ipv4.conf.eth0.rp_filter = 1`.
+/// Returns the interfaces and their filters from settings such as `net.ipv4.conf.eth0.rp_filter = 1`.
 fn printed_filters(window: &Window) -> Vec<(String, f64)> {
     let settings = window.newest::<Setting>();
     let filter = |(name, row): (&Name, &&Setting)| {
@@ -218,13 +219,13 @@ fn printed_filters(window: &Window) -> Vec<(String, f64)> {
     own.map(|(name, filter)| (name, filter.max(all))).collect()
 }
 
-/// When a count had grown, as the times of the samples.
+/// Returns the times of the samples in which a count had grown.
 fn growing_at(row: &Change<'_, PacketDrop>, of: fn(&PacketDrop) -> Counter) -> Vec<u64> {
     let course: Vec<(f64, f64)> = row.course(|d| of(d).get().map(|count| count as f64)).collect();
     course.windows(2).filter(|pair| pair[1].1 > pair[0].1).map(|pair| pair[1].0.to_bits()).collect()
 }
 
-/// What was dropped in the window: for each reason at each interface, or where that was not traced, in each namespace.
+/// Returns the drops of the window: for each reason at each interface, or, where that was not traced, in each namespace.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let around = Surroundings::of(window);
     let mut groups: BTreeMap<(Name, Name, Name), Vec<Change<'_, PacketDrop>>> = BTreeMap::new();
@@ -270,7 +271,7 @@ mod tests {
         Link { mtu: mtu.into(), rp_filter: 1.0.into(), operstate: "up".into(), ..Link::new(key(name)) }
     }
 
-    /// Ten packets a second, nine of them unicast and six repeated; none after five seconds.
+    /// Ten packets per second, nine of them unicast and six repeated; none after five seconds.
     fn packet_drop(t: u64, protocol: &str) -> PacketDrop {
         let seconds = t.min(5);
         PacketDrop {
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(drop.reading("drop.source"), Some(&Reading::Text("192.0.2.7".into())));
     }
 
-    /// Ten packets of this size at veth0, whose other end takes 1300 bytes, dropped by this function.
+    /// Ten packets of this size at veth0, whose peer takes 1300 bytes, dropped by this function.
     fn over_mtu(place: &str, size: u64) -> Option<f64> {
         let end = |ns: &str, name: &str, mtu: f64, peer: &str| {
             let key = NetKey { ns: ns.into(), name: name.into() };
@@ -340,7 +341,7 @@ mod tests {
     #[test]
     fn packets_are_too_large_by_the_mtu_that_the_function_checks() {
         assert_eq!(over_mtu("__dev_forward_skb2", 1400), Some(1.0));
-        // With the Ethernet header of 14 bytes it just fits: the other end is down.
+        // With the Ethernet header of 14 bytes it just fits: the peer is down.
         assert_eq!(over_mtu("__dev_forward_skb2", 1314), Some(0.0));
         // veth0 as the port of a bridge.
         assert_eq!(

@@ -38,7 +38,7 @@ fn available_share(m: &Mount) -> Option<f64> {
     over(Some(available), Some(used + available))
 }
 
-/// Every mount.
+/// Returns every mount.
 pub fn mounts(window: &Window) -> Vec<Entity> {
     window.changes::<Mount>().iter().map(|m| Entity::of(Subject::new("mount", m.key().to_string()), m)).collect()
 }
@@ -56,7 +56,7 @@ fn growth(w: &Change<'_, Writer>) -> Option<f64> {
     Some((w.last().bytes.get()? - w.first().bytes.get()?).max(0.0))
 }
 
-/// Every process that has any.
+/// Returns every process with files of a full file system open.
 pub fn writers(window: &Window, tasks: &[TaskUse]) -> Vec<Entity> {
     let tasks: BTreeMap<TaskKey, &TaskUse> = tasks.iter().map(|task| (task.key, task)).collect();
     let entity = |change: &Change<'_, Writer>| {
@@ -69,7 +69,7 @@ pub fn writers(window: &Window, tasks: &[TaskUse]) -> Vec<Entity> {
     window.changes::<Writer>().iter().map(entity).collect()
 }
 
-/// A mount over the window.
+/// An NFS mount over the window.
 pub struct NfsUse<'w>(&'w Change<'w, NfsMount>);
 
 impl NfsUse<'_> {
@@ -77,7 +77,7 @@ impl NfsUse<'_> {
         self.0.rate(|n| n.operations)
     }
 
-    /// Seconds of a summed time for each operation.
+    /// Returns the seconds per operation of a summed time.
     fn each(&self, time: impl Fn(&NfsMount) -> Counter + Copy) -> Option<f64> {
         over(ratio(self.0.rate(time)), self.operations())
     }
@@ -100,7 +100,7 @@ signals! { n: NfsUse<'_>;
     "nfs.sent_again" "1/s" "times an operation was sent again", "Δretransmissions / Δt", "/proc/self/mountstats", normal "0: otherwise the network loses packets, or the server is down" => n.0.rate(|n| n.sent_again);
 }
 
-/// Every NFS mount.
+/// Returns every NFS mount.
 pub fn nfs_mounts(window: &Window) -> Vec<Entity> {
     let changes = window.changes::<NfsMount>();
     changes.iter().map(|n| Entity::of(Subject::new("mount", n.key().to_string()), &NfsUse(n))).collect()

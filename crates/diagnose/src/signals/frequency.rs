@@ -1,21 +1,21 @@
-//! The frequency of the CPUs against what they could run at.
+//! Frequency of the CPUs, compared with what they could reach.
 
 use crate::signal::over;
 use whyslow_model::catalogue::{Family, Frequency, MachineInfo, Observer, Thermal};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// Sums over the CPUs, each weighted by the time it was busy.
+/// Sums over the CPUs, each weighted by its busy time.
 pub struct Clock {
     cpus: f64,
     busy_share: f64,
-    /// Cycles a second that they made while busy, and that they would have made at the base frequency.
+    /// Cycles per second while busy, and what they would be at the base frequency.
     cycles: f64,
     base_cycles: f64,
 }
 
 impl Clock {
-    /// Of the newest report; `None` if no CPU's is known.
+    /// Sums up the newest report; `None` if no CPU's frequency is known.
     pub fn of(window: &Window) -> Option<Self> {
         let mut clock = Self { cpus: 0.0, busy_share: 0.0, cycles: 0.0, base_cycles: 0.0 };
         for row in window.newest::<Frequency>().values() {
@@ -29,7 +29,7 @@ impl Clock {
         (clock.cpus > 0.0).then_some(clock)
     }
 
-    /// How busy the CPUs were.
+    /// Returns the mean busy share of the CPUs.
     pub fn busy(&self) -> f64 {
         self.busy_share / self.cpus
     }
@@ -43,7 +43,7 @@ impl Clock {
     }
 }
 
-/// Of the CPU that its policy limits most, the limit and what the hardware can do.
+/// Returns the limit and the hardware maximum of the CPU that its policy limits most.
 pub fn policy(window: &Window) -> Option<(f64, f64)> {
     most_limited(window.newest::<Frequency>().into_values())
 }
@@ -53,13 +53,13 @@ fn most_limited<'w>(rows: impl Iterator<Item = &'w Frequency>) -> Option<(f64, f
     limits.filter(|(_, most)| *most > 0.0).min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
 }
 
-/// The highest frequency that CPUs can be set to.
+/// Returns the highest frequency that CPUs can be set to.
 fn limit_of(rows: &[Frequency]) -> Option<f64> {
     most_limited(rows.iter()).map(|(limit, _)| limit).or_else(|| highest(rows))
 }
 
-/// The same in another reading of a CPU of this model, the highest one. Live the policy follows the load and the battery, so
-/// only captures, which were chosen to be compared, are.
+/// Returns the highest such limit in another reading of a CPU of this model. Compares captures only, which were chosen to be
+/// compared: on a live machine the policy follows the load and the battery.
 pub fn limit_elsewhere(window: &Window) -> Option<f64> {
     if window.the::<Observer>().is_some() {
         return None;
@@ -72,7 +72,7 @@ pub fn limit_elsewhere(window: &Window) -> Option<f64> {
     limits.iter().copied().reduce(f64::max).filter(|_| limits.len() > 1)
 }
 
-/// The highest frequency that the hardware has, in the newest reading that shows one: not every tool does.
+/// Returns the highest frequency of the hardware, from the newest reading that shows one: not every tool does.
 pub fn hardware_limit(window: &Window) -> Option<f64> {
     let newest = || window.snapshots().iter().rev().find_map(|s| highest(Frequency::rows(s)));
     policy(window).map(|(_, most)| most).or_else(newest)
@@ -82,24 +82,24 @@ fn highest(rows: &[Frequency]) -> Option<f64> {
     rows.iter().filter_map(|row| row.hardware_max.get()).reduce(f64::max)
 }
 
-/// Of the CPU that is nearest to it, the frequency as a share of the highest one that the hardware has.
+/// Returns the frequency as a share of the hardware maximum, of the CPU nearest to it.
 pub fn fastest_share(window: &Window) -> Option<f64> {
     let rows = window.newest::<Frequency>();
     rows.values().filter_map(|row| over(row.current.get(), row.hardware_max.get())).reduce(f64::max)
 }
 
-/// The governor of the CPUs; the first, if they differ.
+/// Returns the governor of the CPUs; the first, if they differ.
 pub fn governor(window: &Window) -> Option<&str> {
     window.newest::<Frequency>().into_values().find_map(|row| row.governor.get())
 }
 
-/// Of the CPU that is furthest below it, the frequency as a share of the lowest one that the hardware has.
+/// Returns the frequency as a share of the hardware minimum, of the CPU furthest below it.
 pub fn slowest_share(window: &Window) -> Option<f64> {
     let rows = window.newest::<Frequency>();
     rows.values().filter_map(|row| over(row.current.get(), row.hardware_min.get())).reduce(f64::min)
 }
 
-/// How often heat throttled the CPU that it throttled most, since boot; `None` over a period, in which only what was added counts.
+/// Returns how often heat throttled the most throttled CPU since boot; `None` over a period, where only the increase counts.
 pub fn heat_throttles(window: &Window) -> Option<f64> {
     if window.snapshots().len() > 1 {
         return None;
@@ -109,14 +109,14 @@ pub fn heat_throttles(window: &Window) -> Option<f64> {
     counts.flatten().max().map(|count| count as f64)
 }
 
-/// How often heat throttled the CPU that it throttled most, per second.
+/// Returns how often heat throttled the most throttled CPU, per second.
 pub fn heat_throttle_rate(window: &Window) -> Option<f64> {
     let changes = window.changes::<Frequency>();
     let rates = changes.iter().flat_map(|cpu| [cpu.rate(|f| f.core_throttles), cpu.rate(|f| f.package_throttles)]);
     rates.flatten().reduce(f64::max)
 }
 
-/// The hottest thermal zone, in degrees Celsius.
+/// Returns the temperature of the hottest thermal zone, in degrees Celsius.
 pub fn hottest(window: &Window) -> Option<f64> {
     window.newest::<Thermal>().values().filter_map(|zone| zone.temperature.get()).reduce(f64::max)
 }

@@ -19,13 +19,13 @@ pub struct GroupUse<'w> {
     room: Option<&'w Room>,
     blocked: Option<f64>,
     page_wait: Option<f64>,
-    /// Bytes that were read from storage for its processes.
+    /// Bytes read from storage for its processes.
     read: Option<f64>,
     /// The machine's memory pressure.
     machine_stall: Option<f64>,
     /// Page tables of its processes, bytes.
     page_tables: Option<f64>,
-    /// CPUs' worth of time its processes used, where its CPU time is not counted.
+    /// CPUs that its processes used, where the group's CPU time is not counted.
     members_cpu: Option<f64>,
     /// Mean number of its threads that reclaimed memory at the limit of a group, if that was traced.
     reclaimers: Option<f64>,
@@ -44,7 +44,7 @@ fn stalled(g: &Change<'_, Group>, f: impl Fn(&Group) -> Counter) -> Option<f64> 
     ratio(g.rate(f)).map(|s| s.min(1.0))
 }
 
-/// Share of the window in which a task waited; of a single copy, of the minute before it.
+/// Returns the share of the window in which a task waited; for a single snapshot, of the minute before it.
 pub(super) fn stalled_lately(
     g: &Change<'_, Group>,
     total: impl Fn(&Group) -> Counter,
@@ -57,12 +57,12 @@ fn pages(g: &GroupUse<'_>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
     g.rate(f).map(|p| p * g.page_size)
 }
 
-/// Mean fill over the samples: a group that reclaims stands at its limit throughout.
+/// Returns the mean fill over the samples: a group that reclaims stays at its limit throughout.
 fn fill(g: &Change<'_, Group>, limit: impl Fn(&Group) -> Gauge) -> Option<f64> {
     mean(g.rows().filter_map(|r| over(r.memory.get(), limit(r).get())))
 }
 
-/// The control groups of each process whose waits for a CPU were looked at, and how long they were.
+/// Returns the control groups of each process whose waits for a CPU were traced, and the wait times.
 fn latencies(window: &Window) -> Vec<(Option<&str>, Histogram)> {
     let waits = window.changes::<Sleep>();
     let processes = if waits.is_empty() { Default::default() } else { window.newest::<Process>() };
@@ -78,7 +78,8 @@ fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Hi
     within.map(|(_, latency)| latency.clone()).reduce(|a, b| a.merged(&b))
 }
 
-/// Mean number of threads that were traced reclaiming memory at the limit of a control group, by the groups of their processes.
+/// Returns the mean number of threads that were traced reclaiming memory at the limit of a control group, by the groups of their
+/// processes.
 fn reclaimers(window: &Window) -> BTreeMap<&str, f64> {
     let traced = window.changes::<DirectReclaim>();
     let processes = if traced.is_empty() { Default::default() } else { window.newest::<Process>() };
@@ -88,13 +89,13 @@ fn reclaimers(window: &Window) -> BTreeMap<&str, f64> {
     by_cgroup(traced.iter().filter_map(of))
 }
 
-/// Page tables of the newest sample's processes by their control groups.
+/// Returns the page tables of the newest sample's processes by their control groups.
 fn page_tables(window: &Window) -> BTreeMap<&str, f64> {
     let newest = window.snapshots().iter().rev().find(|snapshot| !snapshot.task.process.is_empty());
     by_cgroup(newest.iter().flat_map(|snapshot| &snapshot.task.process).map(|p| (&p.cgroup, p.page_tables.get())))
 }
 
-/// Bytes read from storage for processes by their control groups.
+/// Returns the bytes read from storage for processes by their control groups.
 fn reads(window: &Window) -> BTreeMap<&str, f64> {
     by_cgroup(window.changes::<Process>().iter().map(|p| (&p.last().cgroup, p.grown(|p| p.read_bytes))))
 }
@@ -114,8 +115,8 @@ fn sum_within(group: &str, sums: &BTreeMap<&str, f64>) -> Option<f64> {
     within.map(|(_, amount)| *amount).reduce(|a, b| a + b)
 }
 
-/// CPUs' worth of time that the processes of a group used which can have a quota, but whose CPU time is not counted: in version 1,
-/// `cpu` and `cpuacct` can be hierarchies of their own.
+/// Returns the CPUs used by the processes of a group that can have a quota, but whose CPU time is not counted: in version 1,
+/// `cpu` and `cpuacct` can be separate hierarchies.
 fn cpu_of_members(change: &Change<'_, Group>, tasks: &[TaskUse]) -> Option<f64> {
     if change.rate(|g| g.cpu_usage).is_some() || change.last().periods.get().is_none() {
         return None;
@@ -133,20 +134,20 @@ impl GroupUse<'_> {
         stalled_lately(self, |g| g.psi_io_some, |g| g.psi_io_avg60)
     }
 
-    /// Its own pressure, of memory or of I/O; version 1 has none: there by the states of its threads.
+    /// Returns the group's own pressure, of memory or of I/O. Version 1 has none: there the states of its threads decide.
     fn waited(&self) -> Option<f64> {
         let pressure = [self.stall_memory(), self.stall_io()];
         pressure.into_iter().flatten().reduce(f64::max).or(self.blocked).or_else(|| self.memory_wait())
     }
 
-    /// Its waiting for pages as far as it had had them before.
+    /// Returns its waiting for pages that had been in memory before (refaults).
     fn refault_wait(&self) -> Option<f64> {
         let again = sum([self.grown(|g| g.refault_file), self.grown(|g| g.refault_anon)])? * self.page_size;
         Some(self.page_wait? * over(Some(again), self.read)?.min(1.0))
     }
 
-    /// The same for memory alone. Pressure leaves out pages that were evicted before they had been used twice (mm/workingset.c), however
-    /// soon they are read again. On version 1 reclaim shows in the machine's pressure.
+    /// Returns the waiting for memory alone. Pressure leaves out pages that were evicted before they had been used twice
+    /// (mm/workingset.c), however soon they are read again. On version 1, reclaim shows in the machine's pressure.
     fn memory_wait(&self) -> Option<f64> {
         let refault_wait = self.refault_wait();
         let version_1 = || [self.machine_stall, refault_wait.or(self.page_wait)].into_iter().flatten().reduce(f64::max);
@@ -202,7 +203,7 @@ signals! { g: GroupUse<'_>;
     "group.pids_refused" "count" "forks refused by the limit in the window", "Δmax events", "pids.events", normal "0" => g.grown(|g| g.pids_events);
 }
 
-/// Every control group but the root, which has no limits and whose numbers are the host's.
+/// Returns every control group but the root, which has no limits and whose numbers are the host's.
 pub fn entities(
     window: &Window,
     tasks: &[TaskUse],
@@ -243,7 +244,7 @@ pub fn entities(
         .collect()
 }
 
-/// The blocked processes, with their cgroups.
+/// Blocked processes with their cgroups.
 #[derive(Debug)]
 pub struct BlockedMembers<'w> {
     blocked: Option<&'w Blocked>,
@@ -251,25 +252,26 @@ pub struct BlockedMembers<'w> {
 }
 
 impl<'w> BlockedMembers<'w> {
-    /// Those of `tasks` that were blocked, except kernel threads.
+    /// Selects those of `tasks` that were blocked, except kernel threads.
     pub fn new(tasks: &'w [TaskUse], blocked: Option<&'w Blocked>) -> Self {
         let was_blocked = |pid| blocked.is_some_and(|b| b.was_blocked(pid));
         let processes = tasks.iter().filter(|task| !task.kernel && was_blocked(task.key.pid));
         Self { blocked, processes: processes.map(|task| (task.key.pid, task.cgroup.as_deref())).collect() }
     }
 
-    /// Share of the time in which a thread within the group was blocked; `None` if threads were not sampled.
+    /// Returns the share of the time in which a thread within the group was blocked; `None` if threads were not sampled.
     pub fn blocked_share(&self, group: &str) -> Option<f64> {
         Some(self.blocked?.share(&self.within(group).collect()))
     }
 
-    /// The share of the time in which each thread within the group was blocked; `None` if threads were not sampled, or if one
-    /// waited for asynchronous I/O.
+    /// Returns the share of the time in which each thread within the group was blocked; `None` if threads were not sampled, or
+    /// if one waited for asynchronous I/O.
     pub fn synchronous_waits(&self, group: &str) -> Option<Vec<f64>> {
         self.blocked?.synchronous_waits(&self.within(group).collect())
     }
 
-    /// Share of the time in which a process within the group waited for pages to be read; `None` if threads were not sampled.
+    /// Returns the share of the time in which a process within the group waited for pages to be read; `None` if threads were not
+    /// sampled.
     pub fn page_wait_share(&self, group: &str) -> Option<f64> {
         let blocked = self.blocked?;
         Some(blocked.share(&blocked.waiting_for_pages(self.within(group))))
@@ -290,7 +292,7 @@ mod tests {
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
 
-    /// Two processes in a group and one outside, which wait for a CPU for these times, a hundred times each.
+    /// Two processes in a group and one outside that wait for a CPU for these times, a hundred times each per second.
     fn with_waits(waits: [u64; 3]) -> Window {
         window([1, 2], |t, s| {
             s.cgroup.group.push(Group::new("/apps".into()));

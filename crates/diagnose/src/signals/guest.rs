@@ -1,4 +1,4 @@
-//! Virtual machines that run on this one, as their host sees them.
+//! Virtual machines that run on this host.
 
 use super::guest_limit::{self, DiskLimit};
 use super::placement::idle_cpus;
@@ -13,14 +13,14 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::window::{Change, Window};
 
-/// Models of real hardware: each access to their registers leaves the guest.
+/// Models of real hardware: each access to their registers causes a VM exit.
 const EMULATED_DISKS: [&str; 5] = ["ide-", "scsi-", "lsi", "megasas", "mptsas"];
 const PARAVIRTUAL_CONTROLLERS: [&str; 3] = ["virtio-", "vhost-", "pvscsi"];
 const EMULATED_CARDS: [&str; 7] = ["e1000", "e1000e", "igb", "rtl8139", "ne2k", "pcnet", "i82"];
 
-/// A CPU that is idle for less of the time is full.
+/// A CPU that is idle for less than this share of the time is full.
 const FULL: f64 = 0.1;
-/// A virtual CPU that waits for a larger share of the time while other CPUs are idle may not run on those.
+/// A virtual CPU that waits for more than this share of the time while other CPUs are idle is not allowed to run on those.
 const KEPT_WAITING: f64 = 0.3;
 
 /// A virtual machine over the window.
@@ -30,24 +30,24 @@ pub struct GuestUse<'w> {
     /// CPUs' worth of time that its virtual CPUs ran, and waited for a CPU of the host.
     cpu: Option<f64>,
     waiting: Option<f64>,
-    /// The thread that serves every device without a thread of its own.
+    /// Thread that serves every device without a thread of its own.
     main_loop: Option<&'w TaskUse>,
-    /// The threads of the kernel that move packets of its cards; others for SCSI and sockets have the same name.
+    /// Kernel threads that move packets of its cards; those for SCSI and sockets have the same name.
     vhost: Vec<&'w TaskUse>,
     process: Option<&'w TaskUse>,
     /// Memory of QEMU, bytes.
     resident: Option<f64>,
-    /// What its balloon driver reports.
+    /// Report of its balloon driver.
     memory: Option<&'w Change<'w, GuestMemory>>,
     disks: Vec<&'w GuestDisk>,
     cards: Vec<Card<'w>>,
     affinity: Option<BTreeSet<u32>>,
-    /// Its virtual CPUs whose CPUs are listed.
+    /// Number of its virtual CPUs whose CPUs are listed.
     bound: usize,
     idle: &'w BTreeMap<u32, f64>,
-    /// The limit of its disks that is used most.
+    /// The most used limit of its disks.
     limit: Option<DiskLimit>,
-    /// Names of others whose virtual CPUs are bound to some of the same CPUs.
+    /// Names of other guests whose virtual CPUs are bound to some of the same CPUs.
     sharers: Vec<&'w str>,
 }
 
@@ -56,15 +56,16 @@ struct Card<'w> {
     packets: Option<f64>,
 }
 
-/// Whether a thread is a virtual CPU: `CPU 0/KVM` or `CPU 0/TCG` (accel/*/*-accel-ops.c), as they are called with
-/// -name debug-threads=on, which libvirt and Proxmox set.
+/// Returns true if a thread is a virtual CPU: `CPU 0/KVM` or `CPU 0/TCG` (accel/*/*-accel-ops.c), the names with -name
+/// debug-threads=on, which libvirt and Proxmox set.
 fn is_virtual_cpu(name: &str) -> bool {
     name.strip_prefix("CPU ").and_then(|rest| rest.split_once('/')).is_some_and(|(number, accelerator)| {
         number.bytes().all(|b| b.is_ascii_digit()) && ["KVM", "TCG"].contains(&accelerator)
     })
 }
 
-/// The guests with all that is known of each: of captures, one tool shows its settings and another, later, what it uses of them.
+/// Returns the guests with all that is known about each: in captures, one tool shows a guest's settings and another, later, its
+/// usage.
 pub(super) fn known(window: &Window) -> BTreeMap<TaskKey, Guest> {
     let changes = window.changes::<Guest>();
     let whole = |change: &Change<'_, Guest>| {
@@ -75,7 +76,7 @@ pub(super) fn known(window: &Window) -> BTreeMap<TaskKey, Guest> {
     changes.iter().map(whole).collect()
 }
 
-/// Guests that a capture shows only by the names of their threads.
+/// Returns the guests that a capture shows only by the names of their threads.
 fn unnamed(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Guest> {
     let known = window.newest::<Guest>();
     let pids: BTreeSet<u32> =
@@ -86,8 +87,8 @@ fn unnamed(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<G
     keys.filter(|key| !known.contains_key(key)).map(Guest::new).collect()
 }
 
-/// The CPUs that virtual CPUs ran on, if these must be all that they may run on: they are full, and each of the virtual CPUs that
-/// had work waited for them, although others were idle meanwhile.
+/// Returns the CPUs that virtual CPUs ran on, if these must be all that they may run on: they are full, and each of the virtual
+/// CPUs that had work waited for them, although others were idle meanwhile.
 fn seen_on(window: &Window, own: &[&TaskUse], idle: &BTreeMap<u32, f64>) -> Option<BTreeSet<u32>> {
     let changes = window.changes::<Thread>();
     let of_own = changes.iter().filter(|change| own.iter().any(|thread| thread.key == *change.key()));
@@ -101,8 +102,8 @@ fn seen_on(window: &Window, own: &[&TaskUse], idle: &BTreeMap<u32, f64>) -> Opti
         .filter(|cpus| !cpus.is_empty() && own.iter().filter(has_work).count() > 0 && are_kept && are_full && is_room)
 }
 
-/// The threads that move packets of the guest's cards: of the kernel before 6.4, of QEMU since (drivers/vhost/vhost.c, kernel/vhost_task.c).
-/// Either are called `vhost-` and the PID of QEMU.
+/// Returns the threads that move packets of the guest's cards: kernel threads before 6.4, threads of QEMU since
+/// (drivers/vhost/vhost.c, kernel/vhost_task.c). Both are named `vhost-` and the PID of QEMU.
 fn vhost<'t>(tasks: impl Iterator<Item = &'t TaskUse>, pid: u32) -> Vec<&'t TaskUse> {
     let name = format!("vhost-{pid}");
     tasks.filter(|task| task.command == name).collect()
@@ -116,7 +117,7 @@ fn is_emulated(disk: &GuestDisk) -> bool {
     begins_with(disk.model.get(), &EMULATED_DISKS) && !begins_with(disk.controller.get(), &PARAVIRTUAL_CONTROLLERS)
 }
 
-/// Whether QEMU completes a write only when it is on stable storage (qemu block/block-backend.c: enable_write_cache).
+/// Returns true if QEMU completes a write only when it is on stable storage (qemu block/block-backend.c: enable_write_cache).
 fn flushes_each_write(disk: &GuestDisk) -> bool {
     matches!(disk.cache.get(), Some("writethrough" | "directsync")) && disk.read_only.get() != Some(1.0)
 }
@@ -126,11 +127,11 @@ pub(super) fn listed<'a>(words: impl Iterator<Item = Option<&'a str>>) -> String
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// No process id is larger (PID_MAX_LIMIT, include/linux/threads.h).
+/// Largest possible PID (PID_MAX_LIMIT, include/linux/threads.h).
 const MOST_PROCESSES: u32 = 4 << 20;
 
 impl<'w> GuestUse<'w> {
-    /// Whether KVM could run it: its CPUs are of the host's architecture.
+    /// Returns true if KVM could run it: its CPUs are of the host's architecture.
     fn is_native(&self) -> Option<bool> {
         let (guest, host) = (self.config.architecture.get()?, self.machine?.architecture.get()?);
         Some(guest == host || (guest, host) == ("i386", "x86_64") || (guest, host) == ("ppc64", "powerpc64"))
@@ -157,30 +158,31 @@ impl<'w> GuestUse<'w> {
         self.cards.iter().filter(|card| card.row.vhost.get() == Some(1.0))
     }
 
-    /// Packets through the cards whose packets the kernel moves.
+    /// Returns the packets through the cards whose packets vhost moves.
     fn vhost_packets(&self) -> Option<f64> {
         self.vhost_cards().filter_map(|card| card.packets).reduce(|a, b| a + b)
     }
 
-    /// The busiest of the threads that move packets.
+    /// Returns the busiest of the threads that move packets.
     fn busiest_vhost(&self) -> Option<&'w TaskUse> {
         let ran = |task: &&TaskUse| task.cpu.unwrap_or(0.0);
         self.vhost.iter().copied().max_by(|a, b| ran(a).total_cmp(&ran(b)))
     }
 
-    /// How busy the least busy of them is.
+    /// Returns the CPU use of the least busy of them.
     fn least_vhost(&self) -> Option<f64> {
         self.vhost.iter().filter_map(|task| task.cpu).reduce(f64::min)
     }
 
-    /// Pairs of queues of the card whose packets the kernel moves, if there is only one: a thread does not say which card it belongs to.
+    /// Returns the queue pairs of the card whose packets vhost moves, if there is only one: a thread does not say which card it
+    /// belongs to.
     fn vhost_queues(&self) -> Option<f64> {
         let mut cards = self.vhost_cards();
         let card = cards.next()?;
         if cards.next().is_some() { None } else { card.row.queues.get() }
     }
 
-    /// Packets through the cards that the main loop serves; unknown if none is connected to an interface.
+    /// Returns the packets through the cards that the main loop serves; `None` if none is connected to an interface.
     fn packets(&self) -> Option<f64> {
         self.main_loop_cards().filter_map(|card| card.packets).reduce(|a, b| a + b)
     }
@@ -194,13 +196,13 @@ impl<'w> GuestUse<'w> {
         self.config.cpus.get().or(Some(self.bound as f64).filter(|bound| *bound > 0.0))
     }
 
-    /// CPUs' worth of idle time on those that it may use.
+    /// Returns the CPUs' worth of idle time on the CPUs that it may use.
     fn idle_own(&self) -> Option<f64> {
         let own = self.affinity.as_ref()?;
         own.iter().map(|cpu| self.idle.get(cpu).copied()).sum()
     }
 
-    /// CPUs' worth of idle time on those that it may not use.
+    /// Returns the CPUs' worth of idle time on the CPUs that it may not use.
     fn idle_elsewhere(&self) -> Option<f64> {
         let own = self.affinity.as_ref()?;
         Some(self.idle.iter().filter(|(cpu, _)| !own.contains(cpu)).map(|(_, idle)| idle).sum())
@@ -255,13 +257,13 @@ signals! { g: GuestUse<'_>;
     "guest.memory_backing" "text" "hugetlb, or pages as the kernel has them: anonymous, memfd, file", "-object memory-backend", "/proc/PID/cmdline", normal "hugetlb, or anonymous with transparent huge pages" => g.config.memory_backing.get();
 }
 
-/// The guest that a process runs, as findings call it.
+/// Returns the guest that each process runs, by the name that findings use.
 pub fn names(window: &Window) -> BTreeMap<TaskKey, String> {
     let guests = window.newest::<Guest>();
     guests.into_iter().filter_map(|(task, guest)| Some((task, format!("guest {}", guest.name.get()?)))).collect()
 }
 
-/// Every guest of this host.
+/// Returns every guest of this host.
 pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Entity> {
     let guests = known(window).into_values().chain(unnamed(window, processes, threads));
     let guests: BTreeMap<TaskKey, Guest> = guests.map(|guest| (guest.task, guest)).collect();
@@ -278,7 +280,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         .collect();
     let (disk_io, requests) = (guest_limit::disk_io(window), guest_limit::block_requests(window));
     let threads: BTreeMap<TaskKey, &TaskUse> = threads.iter().map(|thread| (thread.key, thread)).collect();
-    // Captures show the threads' names, at best.
+    // Captures show at best the threads' names.
     let virtual_cpus = |task: &TaskKey| -> Vec<&TaskUse> {
         let of_task = || threads.iter().filter(|(thread, _)| thread.pid == task.pid);
         let known: Vec<&TaskUse> =
@@ -298,8 +300,8 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         guests.keys().filter_map(|task| Some((*task, affinity(task)?))).collect();
     let entity = |(task, config): (&TaskKey, &Guest)| {
         let process = processes.iter().find(|process| process.key == *task);
-        // If the number of threads is unknown, the row of the process is not that of its first thread. In top -H it is, and which
-        // other threads belong to the process is unknown.
+        // If the number of threads is unknown, the row of the process is not that of its first thread. In top -H it is, and it
+        // is unknown which other threads belong to the process.
         let stands_for_first = rows.get(task).is_some_and(|row| row.threads.get() == Some(1.0));
         let main_loop = threads.get(task).copied().filter(|_| stands_for_first || thread_rows.contains_key(task));
         let own = virtual_cpus(task);
@@ -365,7 +367,7 @@ mod tests {
         TaskKey { pid, tid, start: 1 }
     }
 
-    /// A thread that ran and waited for this many per cent of the time until `t`.
+    /// A thread that ran and waited for these percentages of the time until `t`.
     fn thread(t: u64, key: TaskKey, ran: u64, waited: u64) -> Thread {
         let percent = t * SECOND / 100;
         Thread {
@@ -377,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Two guests with a CPU each on CPU 0, of two. The second has a busy main loop.
+    /// Two guests with one virtual CPU each on CPU 0 of two. The second has a busy main loop.
     fn host(t: u64, s: &mut Snapshot) {
         s.kernel.machine.push(MachineInfo { architecture: "x86_64".into(), kvm: 1.into(), ..MachineInfo::default() });
         for (cpu, idle) in [(0, 0), (1, 90)] {

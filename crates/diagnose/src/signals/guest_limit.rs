@@ -1,4 +1,4 @@
-//! Limits that QEMU keeps the disks of a guest within, and how much of them is used.
+//! Limits that QEMU sets on the disks of a guest, and how far they are used.
 
 use super::guest::listed;
 use super::task::TaskUse;
@@ -10,30 +10,30 @@ use whyslow_model::key::GuestDevice;
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
-/// What a disk of a guest did per second, as the guest sees it.
+/// Rates of a guest's disk, as the guest sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiskIo {
     /// In the order of [`limits`].
     rates: [Option<f64>; 6],
-    /// Mean number of requests that were not completed yet, those that QEMU held back included.
+    /// Mean number of requests not yet completed, including those that QEMU held back.
     in_flight: Option<f64>,
 }
 
-/// The limit of a guest's disks that is used most.
+/// The most used limit of a guest's disks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DiskLimit {
     /// In words: `120 requests a second`.
     pub(super) words: String,
-    /// The disks that share it.
+    /// Disks that share it.
     pub(super) disks: String,
-    /// The part of it that is used.
+    /// The share of it that is used.
     pub(super) used: Option<f64>,
-    /// Requests a second of these disks, and how many were not completed yet.
+    /// Requests per second of these disks, and how many were not yet completed.
     pub(super) requests: Option<f64>,
     pub(super) in_flight: Option<f64>,
 }
 
-/// What QEMU's monitor counted.
+/// Returns the rates that QEMU's monitor counted.
 pub(super) fn disk_io(window: &Window) -> BTreeMap<GuestDevice, DiskIo> {
     let changes = window.changes::<GuestDiskIo>();
     let io = changes.iter().map(|change| {
@@ -47,7 +47,7 @@ pub(super) fn disk_io(window: &Window) -> BTreeMap<GuestDevice, DiskIo> {
     io.collect()
 }
 
-/// The limits of a disk: all requests, reads and writes a second, then all bytes, those read and those written.
+/// Returns the limits of a disk: all requests, reads and writes per second, then all bytes, those read and those written.
 fn limits(disk: &GuestDisk) -> [Option<f64>; 6] {
     let requests = [&disk.limit_operations, &disk.limit_reads, &disk.limit_writes];
     let [bytes, read, written] = [&disk.limit_bytes, &disk.limit_read_bytes, &disk.limit_write_bytes].map(|b| b.get());
@@ -62,7 +62,7 @@ fn in_words(kind: usize, limit: f64) -> String {
     }
 }
 
-/// Requests, reads and writes a second of processes that use one device only: of a mirror, a write would count twice.
+/// Returns requests, reads and writes per second of processes that use one device only: on a mirror, a write would count twice.
 pub(super) fn block_requests(window: &Window) -> BTreeMap<u32, [f64; 3]> {
     let mut devices: BTreeMap<u32, BTreeMap<Name, [f64; 3]>> = BTreeMap::new();
     for change in window.changes::<Requester>() {
@@ -85,8 +85,8 @@ pub(super) fn block_requests(window: &Window) -> BTreeMap<u32, [f64; 3]> {
         .collect()
 }
 
-/// The limit that is used most. Where the monitor could not be asked, the process tells how much the guest moves, if all of its disks
-/// share the limit: the bytes, and the requests that it makes itself, if no page cache of the host is between.
+/// Returns the most used limit. Where the monitor was not available, the process shows how much the guest moves, if all of its
+/// disks share the limit: the bytes, and the requests that it issues itself, if the host's page cache is bypassed.
 pub(super) fn most_used(
     disks: &[&GuestDisk],
     io: &BTreeMap<GuestDevice, DiskIo>,
