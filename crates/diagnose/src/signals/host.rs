@@ -26,7 +26,7 @@ use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::{Quantity, disk, pressure};
 
-/// CPUs' time by mode: the sum over the CPUs, or one CPU's on average where only that was reported.
+/// CPU time by mode: the sum over the CPUs, or the mean of one CPU where only that was reported.
 #[derive(Default)]
 struct Modes {
     user: Option<f64>,
@@ -58,23 +58,23 @@ impl Modes {
 
 /// Idle time below this is 0 % after the rounding that tools do.
 const NO_IDLE_TIME: f64 = 0.005;
-/// One in so many samples of the run queue may be lower than there are CPUs though hardly any idle time was counted.
+/// In one of this many samples, the run queue may be shorter than the number of CPUs though hardly any idle time was counted.
 const UNLUCKY: usize = 10;
-/// CPUs that a process uses from which it has several threads that run.
+/// A process that uses more CPUs than this has several running threads.
 const SEVERAL_CPUS: f64 = 1.2;
-/// Share of the CPU time that is idle below which the CPUs are full.
+/// The CPUs are full if less than this share of the CPU time is idle.
 const HARDLY_IDLE: f64 = 0.05;
-/// From this share of niced work on, it is not known how many of the tasks in a run queue that is only counted are niced: they
-/// get less time than they wait for.
+/// From this share of niced work on, it is unknown how many of the tasks in a run queue that is only counted are niced: they get
+/// less time than they wait for.
 const NICED: f64 = 0.3;
-/// The pressure from which tasks certainly wait for a CPU.
+/// Minimum pressure at which tasks certainly wait for a CPU.
 const PRESSED: f64 = 0.3;
-/// CPUs are idle while tasks wait, from this share of the time on.
+/// Minimum idle share for CPUs to count as idle while tasks wait.
 const MUCH_IDLE: f64 = 0.2;
-/// An idle CPU that is woken runs a task within this time, in seconds, in a virtual machine too.
+/// An idle CPU that is woken runs a task within this time, in seconds, also in a virtual machine.
 const WAKE_UP: f64 = 0.001;
 
-/// What the host's signals are computed from.
+/// Inputs of the host's signals.
 pub struct HostUse<'w> {
     window: &'w Window,
     cpus: usize,
@@ -96,14 +96,15 @@ pub struct HostUse<'w> {
     nic_interrupts: Option<NicInterrupts>,
     clock: Option<Clock>,
     reclaim: Reclaim<'w>,
-    /// The reserved huge pages of the size with most unused memory.
+    /// The reserved huge pages of the size with the most unused memory.
     pool: Option<Pool>,
-    /// The object cache that grew most, and how fast, of those that cannot be reclaimed.
+    /// The unreclaimable object cache that grew most, and its growth rate.
     growing_cache: Option<(&'w str, f64)>,
 }
 
 impl<'w> HostUse<'w> {
-    /// Over this window, with what was already computed from it: which sources were read, the processes, and the memory left.
+    /// Creates the inputs for this window from data already computed from it: which sources were read, the processes, and the
+    /// memory left.
     pub fn new(
         window: &'w Window,
         sources: &Sources,
@@ -136,20 +137,20 @@ impl<'w> HostUse<'w> {
         }
     }
 
-    /// Share of the time in which a task waited for memory. Where no samples show who was blocked, pages that are read again count
-    /// as I/O.
+    /// Returns the share of the time in which a task waited for memory. Where no samples show which processes were blocked,
+    /// refaults count as I/O.
     fn memory_wait(&self) -> Option<f64> {
         let waited = self.page_wait.or_else(|| self.stalled(&pressure::IO));
         [self.stalled(&pressure::MEMORY), waited].into_iter().flatten().reduce(f64::max)
     }
 
-    /// CPUs that report time; how many were online, where only their mean was reported.
+    /// Returns the number of CPUs that report time; the number online, where only their mean was reported.
     fn count(&self) -> Option<f64> {
         let online = || self.window.the::<MachineInfo>().and_then(|m| m.processors.get());
         if self.cpus > 0 { Some(self.cpus as f64) } else { online() }
     }
 
-    /// Time by mode in CPUs; unknown where only the mean of an unknown number of them was reported.
+    /// Returns the time by mode in CPUs; `None` where only the mean of an unknown number of CPUs was reported.
     fn processors(&self, time: Option<f64>) -> Option<f64> {
         if self.cpus > 0 { time } else { time.zip(self.count()).map(|(mean, count)| mean * count) }
     }
@@ -158,26 +159,26 @@ impl<'w> HostUse<'w> {
         sum([self.modes.idle, self.modes.iowait])
     }
 
-    /// CPU time used; steal is not ours to use.
+    /// Returns the CPU time used, without steal, which other guests use.
     fn used(&self) -> Option<f64> {
         let m = &self.modes;
         m.user?;
         sum([m.user, m.nice, m.system, m.irq, m.softirq])
     }
 
-    /// All CPU time that was accounted for, steal and idling included: what a share is a share of.
+    /// Returns all CPU time that was accounted for, including steal and idle: the denominator of shares.
     fn accounted(&self) -> Option<f64> {
         sum([self.used(), self.idle(), self.modes.steal])
     }
 
-    /// A quantile of the time from becoming runnable to running, over all CPUs, seconds.
+    /// Returns a quantile of the time from becoming runnable to running, over all CPUs, in seconds.
     fn run_queue_latency(&self, quantile: f64) -> Option<f64> {
         let latencies = self.window.changes::<RunQueue>();
         let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.latency)).reduce(|a, b| a.merged(&b))?;
         ratio(all.quantile(quantile))
     }
 
-    /// How long the longest hundredth of the reclaims by programs took, seconds.
+    /// Returns the 99th percentile of the direct reclaim times, in seconds.
     fn reclaim_p99(&self) -> Option<f64> {
         let latencies = self.window.changes::<DirectReclaim>();
         let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.reclaim_latency)).reduce(|a, b| a.merged(&b))?;
@@ -192,7 +193,7 @@ impl<'w> HostUse<'w> {
         pressure.over(self.pressure.as_ref()?)
     }
 
-    /// A mean of the kernel's own, as it was read last.
+    /// Returns an average that the kernel computes itself, from the newest reading.
     fn pressure_now(&self, f: impl Fn(&Pressure) -> Gauge + Copy) -> Option<f64> {
         self.pressure.as_ref()?.latest(f)
     }
@@ -201,14 +202,14 @@ impl<'w> HostUse<'w> {
         self.vmstat.as_ref()?.rate(f)
     }
 
-    /// A count of pages as bytes per second.
+    /// Converts a count of pages to bytes per second.
     fn vm_bytes(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
         self.vm(f).map(|pages| pages * page_size(self.window))
     }
 
-    /// What the balloon holds: it is counted in the pages of the machine, whatever their size in the host.
+    /// Returns the memory that the balloon holds: counted in pages of the machine, whatever their size in the host.
     fn balloon(&self) -> Option<f64> {
-        // A capture of another tool may have been last.
+        // The last row may come from a capture of another tool.
         let rows: Vec<&Vmstat> = self.vmstat.as_ref()?.rows().collect();
         let held = |row: &&Vmstat| Some(row.balloon_inflate.get()?.saturating_sub(row.balloon_deflate.get()?));
         Some(rows.iter().rev().find_map(held)? as f64 * page_size(self.window))
@@ -218,18 +219,18 @@ impl<'w> HostUse<'w> {
         self.window.the::<LogicalPartition>().and_then(f)
     }
 
-    /// The mean over the window.
+    /// Returns the mean over the window of the physical CPUs that the partition used.
     fn physical(&self) -> Option<f64> {
         let used: Vec<f64> = self.window.change::<LogicalPartition>()?.readings(|partition| partition.used).collect();
         (!used.is_empty()).then(|| used.iter().sum::<f64>() / used.len() as f64)
     }
 
-    /// What the guests may use together: what the balloon leaves them where that is known.
+    /// Returns the memory that all guests may use together: what the balloon leaves them, where that is known.
     fn guest_memory(&self) -> Option<f64> {
         self.of_guests(|guest| guest.memory_now.get().or(guest.memory.get()))
     }
 
-    /// What they use of it, in memory or swapped out.
+    /// Returns the memory that the guests use, resident or swapped out.
     fn guest_memory_used(&self) -> Option<f64> {
         let (reported, rows) = (self.window.newest::<GuestMemory>(), self.window.newest::<Process>());
         self.of_guests(|guest| {
@@ -238,7 +239,7 @@ impl<'w> HostUse<'w> {
         })
     }
 
-    /// The sum over the guests, each counted once: virsh and the list of processes may both show it, by its name.
+    /// Returns the sum over the guests. Counts each guest once, by its name: virsh and the list of processes may both show it.
     fn of_guests(&self, value: impl Fn(&Guest) -> Option<f64>) -> Option<f64> {
         let mut of: BTreeMap<String, Option<f64>> = BTreeMap::new();
         for guest in guest::known(self.window).values() {
@@ -250,7 +251,7 @@ impl<'w> HostUse<'w> {
         if of.is_empty() { None } else { sum }
     }
 
-    /// `None` if no guest runs here.
+    /// Returns `None` if no guest runs here.
     fn guests(&self) -> Option<BTreeMap<TaskKey, &Guest>> {
         Some(self.window.newest::<Guest>()).filter(|guests| !guests.is_empty())
     }
@@ -262,7 +263,7 @@ impl<'w> HostUse<'w> {
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
-        // The newest that has it: captures of one machine have different parts.
+        // The newest reading that has the value: captures of one machine have different parts.
         self.meminfo.as_ref()?.readings(f).last()
     }
 
@@ -270,13 +271,13 @@ impl<'w> HostUse<'w> {
         over(self.memory(f), self.memory(|m| m.mem_total))
     }
 
-    /// Of the time since boot, the newest sample alone says nothing.
+    /// Returns `None` for a window since boot, for which a single sample is not representative.
     fn has_samples(&self) -> Option<()> {
         (!self.window.is_since_boot()).then_some(())
     }
 
-    /// The part of the samples in which a task waited for a block request, for kernels without PSI; or what the kernel measured in the
-    /// minute before, which is more than a few samples.
+    /// Returns the share of the samples in which a task waited for a block request, for kernels without PSI; or the kernel's own
+    /// average of the minute before, which covers more than a few samples.
     fn blocked_lately(&self) -> Option<f64> {
         self.has_samples()?;
         let blocked: Vec<f64> = self.system.as_ref()?.readings(|s| s.blocked).collect();
@@ -285,8 +286,8 @@ impl<'w> HostUse<'w> {
         measured.or_else(|| share_of_true(blocked.iter().map(|blocked| *blocked > 0.0)).filter(|_| blocked.len() > 1))
     }
 
-    /// Seconds of run-queue waiting per second, summed over the tasks that `pick` takes.
-    /// Unknown where not all tasks are seen.
+    /// Returns the seconds of run-queue waiting per second, summed over the tasks that `pick` selects; `None` if some tasks are
+    /// not visible.
     fn waiting(&self, pick: impl Fn(&TaskUse) -> bool) -> Option<f64> {
         if self.hides_processes {
             return None;
@@ -294,8 +295,8 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter(|t| pick(t)).filter_map(|t| t.run_delay).reduce(|a, b| a + b)
     }
 
-    /// Tasks that waited on a run queue, of all or of those neither niced nor batch. What other tools print of a process can
-    /// be the run delay of its first thread only (pidstat), so that for captures the run queue is looked at, too.
+    /// Returns the number of tasks that waited on a run queue: all, or only those neither niced nor batch. What other tools
+    /// print for a process can be the run delay of its first thread only (pidstat), so that captures also use the run queue.
     fn waits(&self, background: bool) -> Option<f64> {
         let seen = self.waiting(|task| background || !task.background);
         if self.window.origins().is_empty() {
@@ -306,7 +307,7 @@ impl<'w> HostUse<'w> {
         if queued == 0.0 && seen.is_none_or(|seen| seen == 0.0) && self.pressure_now(|p| p.cpu_avg60) > Some(PRESSED) {
             return None;
         }
-        // Nor does a count of processes that run count the threads of one that uses several CPUs.
+        // A count of running processes also misses the threads of a process that uses several CPUs.
         let has_threads = || self.tasks.iter().any(|task| task.cpu > Some(SEVERAL_CPUS));
         if queued == 0.0 && self.share(self.idle()) < Some(HARDLY_IDLE) && has_threads() {
             return None;
@@ -316,8 +317,8 @@ impl<'w> HostUse<'w> {
         Some(seen.unwrap_or(0.0) + unseen * share)
     }
 
-    /// Ordinary tasks that waited while CPUs were idle, because a quota or a CPU set keeps them off these. A program that sleeps and
-    /// wakes thousands of times a second waits as often for an idle CPU to wake up; that does not count.
+    /// Returns the ordinary tasks that waited while CPUs were idle, because a quota or a CPU set keeps them off these. A program
+    /// that sleeps and wakes thousands of times per second waits as often for an idle CPU to wake up; that does not count.
     fn kept_waiting(&self) -> Option<f64> {
         let waiting = self.waits(false)?;
         let switches = self.system.as_ref()?.rate(|s| s.context_switches)?;
@@ -325,8 +326,8 @@ impl<'w> HostUse<'w> {
         Some(if is_kept { waiting } else { 0.0 })
     }
 
-    /// The share of the run queue that is neither niced nor batch: of the tasks that a list shows runnable. Without such a
-    /// list, as they share in the time; where much of that is niced, it is not known.
+    /// Returns the share of the run queue that is neither niced nor batch, from the tasks that a list shows runnable. Without
+    /// such a list, estimates it from their CPU time; `None` if much of that is niced.
     fn ordinary_share(&self) -> Option<f64> {
         let listed = self.window.newest::<Process>();
         let runnable = listed.values().filter(|p| p.state.get() == Some("R") && p.nice.get().is_some());
@@ -335,15 +336,15 @@ impl<'w> HostUse<'w> {
         share_of_true(ordinary).or_else(|| (niced < NICED).then_some(1.0 - niced))
     }
 
-    /// Runnable tasks beyond the CPUs there are, mean of the samples.
+    /// Returns the runnable tasks beyond the number of CPUs, as the mean of the samples.
     fn queued(&self) -> Option<f64> {
         self.has_samples()?;
         let processors = self.count()?;
         mean(self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0)))
     }
 
-    /// The samples in which the CPUs had no idle time at all, with the tasks that were runnable. Only of captures that
-    /// do not tell how many CPUs there are.
+    /// Returns the runnable tasks of the samples in which the CPUs had no idle time at all. Only for captures that do not show
+    /// the number of CPUs.
     fn full_samples(&self) -> Option<Vec<f64>> {
         let unknown = self.count().is_none();
         let mean = self.window.change::<CpuMean>().filter(|_| unknown)?;
@@ -356,39 +357,39 @@ impl<'w> HostUse<'w> {
         Some(full.map(|(_, runnable)| runnable).collect())
     }
 
-    /// The most CPUs there can be, where nobody says how many: no more than tasks were runnable while none was idle. Idle time
-    /// is rounded and of the whole interval, while the run queue is of an instant, so that in a few samples fewer tasks than CPUs
-    /// can have been runnable: the lowest tenth is left out.
+    /// Returns an upper bound of the number of CPUs, where it is not reported: no more than tasks were runnable while no CPU was
+    /// idle. Idle time is rounded and covers the whole interval, while the run queue is of an instant, so that in a few samples
+    /// fewer tasks than CPUs can have been runnable: the lowest tenth is left out.
     fn count_at_most(&self) -> Option<f64> {
         let mut full = self.full_samples()?;
         full.sort_by(f64::total_cmp);
         full.get(full.len() / UNLUCKY).map(|count| count.max(1.0))
     }
 
-    /// Lower bound of the tasks that waited for a CPU, mean of the samples, if the number of CPUs is unknown.
+    /// Returns a lower bound of the tasks that waited for a CPU, as the mean of the samples, if the number of CPUs is unknown.
     fn waiting_at_least(&self) -> Option<f64> {
         let processors = self.count_at_most()?;
         let waiting = self.full_samples()?.iter().map(|runnable| (runnable - processors).max(0.0)).sum();
         over(Some(waiting), self.samples())
     }
 
-    /// The share of the samples in which any of them did.
+    /// Returns the share of the samples in which tasks certainly waited for a CPU.
     fn waiting_share(&self) -> Option<f64> {
         let processors = self.count_at_most()?;
         let waited = self.full_samples()?.iter().filter(|runnable| **runnable > processors).count();
         over(Some(waited as f64), self.samples())
     }
 
-    /// Samples in which runnable tasks were counted.
+    /// Returns the number of samples that counted runnable tasks.
     fn samples(&self) -> Option<f64> {
         Some(self.system.as_ref()?.readings(|s| s.running).count() as f64)
     }
 
-    /// CPU time that is charged to somebody, in CPUs: to processes that were seen, and to the parents of those
-    /// that came and went between two samples.
+    /// Returns the CPU time, in CPUs, that is attributed: to processes that were seen, and to the parents of those that started
+    /// and exited between two samples.
     fn attributed(&self) -> Option<f64> {
         let seconds = task::counted_cpu(&self.window.changes::<Process>());
-        // A tool may list a process without the time of its threads, and the threads as well.
+        // A tool may list a process without the time of its threads, and also list the threads.
         let mut of_threads: BTreeMap<u32, f64> = BTreeMap::new();
         for thread in self.window.changes::<Thread>() {
             if let Some(cpu) = ratio(thread.rate(|t| t.cpu_time)) {
@@ -403,7 +404,7 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter_map(one).reduce(|a, b| a + b)
     }
 
-    /// CPU time used by processes, in CPUs, without interrupts, which belong to no process.
+    /// Returns the CPU time used by processes, in CPUs, without interrupts, which belong to no process.
     fn used_by_processes(&self) -> Option<f64> {
         let m = &self.modes;
         m.user?;
@@ -414,7 +415,7 @@ impl<'w> HostUse<'w> {
         self.protocols.iter().filter_map(|p| p.rate(f)).reduce(|a, b| a + b)
     }
 
-    /// Segments that the peers reported to have received twice.
+    /// Returns the segments that the peers reported to have received twice.
     fn duplicates(&self) -> Option<f64> {
         self.counted(|p| p.tcp_ext_tcp_dsack_recv_segs).or_else(|| self.counted(|p| p.tcp_ext_tcp_dsack_recv))
     }
@@ -428,7 +429,7 @@ impl<'w> HostUse<'w> {
         self.protocols.iter().filter_map(|p| p.grown(f)).reduce(|a, b| a + b)
     }
 
-    /// A count as a share of itself and those that went well.
+    /// Returns the failures as a share of failures and successes.
     fn failed_share(
         &self,
         failed: impl Fn(&Protocol) -> Counter + Copy,
@@ -442,14 +443,14 @@ impl<'w> HostUse<'w> {
         self.interfaces.iter().filter_map(|i| i.rate(f)).reduce(|a, b| a + b)
     }
 
-    /// Interrupts' share of the time in the sample with most of them.
+    /// Returns the interrupts' share of the time in the sample where it is largest.
     fn most_interrupt(&self) -> Option<f64> {
         let mean = self.window.change::<CpuMean>()?;
         let shares = mean.steps(|c| c.irq).zip(mean.steps(|c| c.softirq));
         shares.filter_map(|((dt, hard), (_, soft))| Some((hard? + soft?) / 1e9 / dt)).reduce(f64::max)
     }
 
-    /// How far apart the samples' idle times are, while there was work: those of a machine at rest are left out.
+    /// Returns the range of the samples' idle shares; leaves out samples of a machine at rest.
     fn idle_spread(&self) -> Option<f64> {
         let mean = self.window.change::<CpuMean>()?;
         let idle = mean.steps(|c| c.idle).filter_map(|(dt, idle)| Some(idle? / 1e9 / dt)).filter(|i| *i < 0.9);
@@ -458,7 +459,7 @@ impl<'w> HostUse<'w> {
         (idle.len() >= 5).then(|| most - idle.iter().copied().fold(most, f64::min))
     }
 
-    /// Share of the samples with work in which a task was runnable.
+    /// Returns the share of the samples in which a task was runnable.
     fn runnable_share(&self) -> Option<f64> {
         self.has_samples()?;
         let running: Vec<f64> = self.system.as_ref()?.readings(|s| s.running).collect();
@@ -466,7 +467,7 @@ impl<'w> HostUse<'w> {
         share_of_true(running.iter().map(|running| *running > 0.0)).filter(|_| running.len() > 1)
     }
 
-    /// Memory that /proc/meminfo does not account for: a leak of the kernel or of a driver.
+    /// Returns the memory that /proc/meminfo does not account for: a leak of the kernel or of a driver.
     fn unaccounted(&self) -> Option<f64> {
         let lru = sum([self.memory(|m| m.active), self.memory(|m| m.inactive)])?;
         let slab = self.memory(|m| m.slab)?;
@@ -485,12 +486,12 @@ impl<'w> HostUse<'w> {
         self.memory(|m| m.s_unreclaim).or_else(|| slab::largest_fixed(self.window).map(|(_, bytes)| bytes))
     }
 
-    /// How fast the objects grow that cannot be reclaimed, bytes a second; 0 unless they keep growing.
+    /// Returns the growth of the unreclaimable slab objects, in bytes per second; 0 unless they keep growing.
     fn slab_growth(&self) -> Option<f64> {
         climb(&self.meminfo.as_ref()?.course(|m| m.s_unreclaim.get()).collect::<Vec<_>>())
     }
 
-    /// Time until they have used up all memory, if they are most of what uses it up.
+    /// Returns the time until they have used up all memory, if they are most of what uses it up.
     fn slab_exhausts_in(&self) -> Option<f64> {
         let (room, growth) = (self.room?, self.slab_growth()?);
         room.is_taken_by(growth).then(|| room.exhausted_in())?
@@ -505,12 +506,12 @@ impl<'w> HostUse<'w> {
         self.log.is_some_and(|log| log.group_kills > 0.0) || counted()
     }
 
-    /// The level of dirty memory at which writers are held back.
+    /// Returns the level of dirty memory at which writers are throttled.
     fn dirty_limit(&self) -> Option<f64> {
         Some(self.vmstat.as_ref()?.last().nr_dirty_threshold.get()? * page_size(self.window))
     }
 
-    /// Of the device that was waited for most, the share of the time in which requests were in flight.
+    /// Returns the share of the time in which requests were in flight, of the device that was waited for most.
     fn most_waited(&self) -> Option<f64> {
         let disks = self.window.changes::<Disk>();
         let waited = |c: &Change<'_, Disk>| Some(disk::QUEUE.over(c)?.min(disk::BUSY.over(c)?));
@@ -518,18 +519,18 @@ impl<'w> HostUse<'w> {
         disks.iter().filter(|disk| !checked.contains(disk.key())).filter_map(waited).reduce(f64::max)
     }
 
-    /// The largest block of a measured transfer.
+    /// Returns the largest block of a measured transfer.
     fn largest_block(&self) -> Option<f64> {
         self.window.newest::<Transfer>().values().filter_map(|t| t.block.get()).reduce(f64::max)
     }
 
-    /// A bit that the firmware of the board sets, in any reading: it comes and goes with the load.
+    /// Returns true if the firmware of the board set a bit in any reading: the bit comes and goes with the load.
     fn board(&self, bit: impl Fn(&Board) -> Gauge) -> Option<bool> {
         let readings = self.window.snapshots().iter().filter_map(|s| bit(s.the::<Board>()?).get());
         readings.reduce(f64::max).map(|most| most == 1.0)
     }
 
-    /// CPUs that were idle all the time, with I/O outstanding.
+    /// Returns the number of CPUs that were idle all the time, with I/O outstanding.
     fn waiting_cores(&self) -> Option<f64> {
         const ALL: f64 = 0.95;
         let waits = self.window.changes::<Cpu>().into_iter().filter_map(|cpu| ratio(cpu.rate(|c| c.iowait)));
@@ -541,7 +542,7 @@ impl<'w> HostUse<'w> {
         interface_among(self.window, self.busiest.as_ref()?.devices.as_deref()?)
     }
 
-    /// The receive coalescing of the card with the busiest interrupt line; another card's says nothing of it.
+    /// Returns the receive coalescing of the card with the busiest interrupt line; another card's would not be evidence.
     fn coalesce(&self) -> Option<f64> {
         let name = self.busiest_interface()?;
         let links = self.window.newest::<Link>();
@@ -705,7 +706,7 @@ signals! { h: HostUse<'_>;
     "log.kills" "count" "processes killed because the machine ran out of memory", "'Out of memory: Killed process'", "/dev/kmsg", normal "0" => h.log.map(|l| l.kills);
     "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
     "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most; the disks of an array that is being checked are left out where the array itself is counted", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats, /sys/block/md*/md", normal "the disks are not the bottleneck" => h.most_waited();
-    // Known once the devices are: see `Facts`.
+    // Known only after the devices: see `Facts`.
     "disk.longest_stall" "ratio" "share of the time in which a task waited for a device, of the device with most", "max of disk.stall", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => None::<f64>;
     "disk.steady_stall" "ratio" "the same of the devices whose users do not pause between requests, or of whom that is unknown", "max of disk.stall where not disk.users_blocked < 0.8", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => None::<f64>;
     "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max Δcount, or max count since boot if read once", "/proc/interrupts", normal "the timer's line, on an idle machine" => h.busiest.as_ref().map(|b| &*b.line);

@@ -1,4 +1,5 @@
-//! Huge pages: pools of reserved ones (hugetlbpage.rst), transparent ones (transhuge.rst), and page sharing, which splits those (ksm.rst).
+//! Huge pages: pools of reserved ones (hugetlbpage.rst), transparent ones (transhuge.rst), and page sharing, which splits those
+//! (ksm.rst).
 
 use whyslow_model::catalogue::{Hugepages, Sharing, Vmstat};
 use whyslow_model::window::{Change, Window};
@@ -8,9 +9,9 @@ use whyslow_model::window::{Change, Window};
 pub struct Pool {
     /// Bytes of a page.
     size: u64,
-    /// Pages in it.
+    /// Number of pages in it.
     total: f64,
-    /// Pages that no program uses, nor has been promised.
+    /// Pages that are neither in use nor reserved for a program.
     unused: f64,
 }
 
@@ -21,46 +22,46 @@ impl Pool {
         Some(Self { size: pages.size, total: pages.total.get()?, unused })
     }
 
-    /// The pool with most unused memory.
+    /// Returns the pool with the most unused memory.
     pub fn largest_unused(window: &Window) -> Option<Self> {
         let pools = window.newest::<Hugepages>().into_values().filter_map(Self::of);
         pools.max_by(|a, b| a.unused_bytes().total_cmp(&b.unused_bytes()))
     }
 
-    /// Its name under /sys/kernel/mm/hugepages.
+    /// Returns its name under /sys/kernel/mm/hugepages.
     pub fn name(&self) -> String {
         format!("hugepages-{}kB", self.size / 1024)
     }
 
-    /// Memory that it keeps from everything else, and that nothing uses.
+    /// Returns the bytes that are withheld from all other uses and that no program uses.
     pub fn unused_bytes(&self) -> f64 {
         self.unused * self.size as f64
     }
 
-    /// Memory of all its pages.
+    /// Returns the bytes of all its pages.
     pub fn bytes(&self) -> f64 {
         self.total * self.size as f64
     }
 
-    /// Pages that are in use or promised.
+    /// Returns the number of pages that are in use or reserved.
     pub fn needed(&self) -> f64 {
         self.total - self.unused
     }
 }
 
-/// Memory in all pools, which kernels before 4.16 have no line of their own for; `None` if none is known.
+/// Returns the bytes in all pools, for which kernels before 4.16 have no line of their own; `None` if none is known.
 pub fn reserved(window: &Window) -> Option<f64> {
     let pools = window.newest::<Hugepages>();
     pools.values().filter_map(|pages| Pool::of(pages)).map(|pool| pool.bytes()).reduce(|a, b| a + b)
 }
 
-/// Transparent huge pages that were split, as a share of those that were made.
+/// Returns the split transparent huge pages as a share of those allocated.
 pub fn split_share(vmstat: &Change<'_, Vmstat>) -> Option<f64> {
     let made = vmstat.grown(|v| v.thp_fault_alloc)? + vmstat.grown(|v| v.thp_collapse_alloc)?;
     (made > 0.0).then_some(vmstat.grown(|v| v.thp_split_page)? / made)
 }
 
-/// Whether page sharing looks for equal pages.
+/// Returns true if page sharing looks for equal pages.
 pub fn ksm_runs(window: &Window) -> Option<bool> {
     window.the::<Sharing>()?.ksm_run.get().map(|run| run == 1.0)
 }
@@ -84,7 +85,7 @@ mod tests {
         let pool = Pool::largest_unused(&window).unwrap();
         assert_eq!((pool.name().as_str(), pool.needed()), ("hugepages-1048576kB", 0.0));
         let small = Pool::of(window.newest::<Hugepages>()[&(2 << 20)]).unwrap();
-        // 500 of 2 MiB, as 400 of the free ones are promised.
+        // 500 pages of 2 MiB, as 400 of the free ones are reserved.
         assert_eq!((small.unused_bytes(), small.needed()), (500.0 * 2_097_152.0, 500.0));
         assert_eq!(small.bytes(), 1000.0 * 2_097_152.0);
         assert_eq!(reserved(&window), Some(1000.0 * 2_097_152.0 + 2.0 * 1_073_741_824.0));

@@ -18,14 +18,14 @@ const EMULATED_DRIVERS: [&str; 7] = ["e1000", "e1000e", "igb", "8139cp", "8139to
 /// Share of its capacity from which an interface counts as full in a sample; framing and acknowledgements take the rest.
 const FULL: f64 = 0.85;
 
-/// What packets cost the machine, whichever interface they cross.
+/// Cost of packets for the machine, whichever interface they cross.
 #[derive(Clone, Copy, Default)]
 struct PacketWork {
     /// Packets through all interfaces.
     packets: Option<f64>,
     /// Time in the kernel, in CPUs.
     kernel: Option<f64>,
-    /// Time in the kernel of the CPU or thread that has most of it.
+    /// Time in the kernel of the CPU or thread with the most of it.
     fullest: Option<f64>,
 }
 
@@ -41,14 +41,14 @@ impl PacketWork {
     }
 }
 
-/// Share of the time in which a thread was in the kernel, or waited for a CPU to go on there.
+/// Returns the share of the time in which a thread was in the kernel, or waited for a CPU to continue there.
 fn kernel_need(thread: &TaskUse) -> Option<f64> {
     let system = thread.system?;
     let waited = thread.run_delay.unwrap_or(0.0) * over(thread.system, thread.cpu).unwrap_or(0.0);
     Some(system + waited)
 }
 
-/// What an interface's signals are computed from.
+/// Inputs of an interface's signals.
 pub struct InterfaceUse<'w> {
     /// Whether the machine is a guest of QEMU.
     is_virtual: bool,
@@ -56,9 +56,9 @@ pub struct InterfaceUse<'w> {
     change: &'w Change<'w, Interface>,
     link: Option<&'w Link>,
     qdiscs: Vec<&'w Change<'w, Qdisc>>,
-    /// Its packets by size, both ways, if they were traced.
+    /// Its packets by size, in both directions, if they were traced.
     sizes: Option<Histogram>,
-    /// What its driver counts.
+    /// Counters of its driver.
     nic: NicCounts,
 }
 
@@ -67,7 +67,7 @@ impl InterfaceUse<'_> {
         self.link?.speed.get().filter(|s| *s > 0.0)
     }
 
-    /// The rate of the shaper that everything sent passes through.
+    /// Returns the rate of the shaper that all sent packets pass through.
     fn shaper(&self) -> Option<f64> {
         shaper::of_all(&self.qdiscs)?.last().rate.get()
     }
@@ -80,7 +80,7 @@ impl InterfaceUse<'_> {
         interface::RECEIVING.over(self.change)
     }
 
-    /// What can be sent: the line's speed or the shaper's rate, the lower. Unknown is said to be unknown.
+    /// Returns the send capacity: the line's speed or the shaper's rate, the lower. Returns `None` if both are unknown.
     fn send_capacity(&self) -> Option<f64> {
         match (self.speed(), self.shaper()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -88,7 +88,7 @@ impl InterfaceUse<'_> {
         }
     }
 
-    /// The part of the samples in which one direction was full.
+    /// Returns the share of the samples in which one direction was full.
     fn full_share(&self) -> Option<f64> {
         let send = self.full_steps(&interface::SENDING, self.send_capacity());
         let receive = self.full_steps(&interface::RECEIVING, self.speed());
@@ -105,7 +105,7 @@ impl InterfaceUse<'_> {
         self.change.grown(|i| i.rx_frame).or_else(|| self.change.grown(|i| i.rx_errors))
     }
 
-    /// The part of the steps in which a count grew; unknown of the time since boot, which is one step.
+    /// Returns the share of the steps in which a count grew; for a window since boot it is unknown, as that is one step.
     fn growing_share(&self, f: impl Fn(&Interface) -> Counter) -> Option<f64> {
         share_of_true(self.change.steps(f).filter_map(|(_, grown)| Some(grown? > 0.0)))
     }
@@ -178,18 +178,18 @@ signals! { i: InterfaceUse<'_>;
     "iface.module_alarms" "text" "alarms that the transceiver raises", "flags that are on", "ethtool -m", normal "none; low received power is a dirty or damaged fibre" => i.link.and_then(|l| l.module_alarms.get());
 }
 
-/// What failed as a share of that and what did not.
+/// Returns the failures as a share of failures and successes.
 fn failed_share(failed: Option<f64>, well: Option<f64>) -> Option<f64> {
     over(failed, failed.zip(well).map(|(failed, well)| failed + well))
 }
 
-/// Packets by size over the window, sent and received together.
+/// Returns the packets by size over the window, sent and received together.
 fn both_ways(sizes: &Change<'_, PacketSize>) -> Option<Histogram> {
     let ways = [sizes.histogram(|s| &s.sent), sizes.histogram(|s| &s.received)];
     ways.into_iter().flatten().reduce(|a, b| a.merged(&b))
 }
 
-/// Every interface of every namespace that can be seen.
+/// Returns every interface of every visible namespace.
 pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
     let work = PacketWork::of(window, threads);
     let sizes = window.changes::<PacketSize>();
@@ -221,8 +221,8 @@ mod tests {
     use whyslow_model::catalogue::Cpu;
     use whyslow_model::key::NetKey;
 
-    /// Ten seconds of 400,000 packets a second at `eth0` and 100,000 at `lo`, on two CPUs of which one spends all
-    /// of its time and the other half of it in the kernel.
+    /// Ten seconds of 400,000 packets per second at `eth0` and 100,000 at `lo`, on two CPUs: one spends all of its time in the
+    /// kernel, the other half of it.
     fn ten_seconds() -> Window {
         window([0, 10], |t, s| {
             for (name, packets) in [("eth0", 400_000), ("lo", 100_000)] {
@@ -257,7 +257,7 @@ mod tests {
         let number = |name: &str| interface.number(name).unwrap();
         // Of a hundred packets, sixty of 50 bytes.
         assert_eq!(number("iface.median_size"), 50.0);
-        // 1.5 s of kernel time a second for 500,000 packets.
+        // 1.5 s of kernel time per second for 500,000 packets.
         assert_eq!(number("iface.packet_cost"), 3e-6);
         assert_eq!((number("iface.packet_share"), number("iface.packet_size")), (0.8, 100.0));
     }
@@ -266,7 +266,7 @@ mod tests {
     fn a_thread_can_fill_itself_with_kernel_time_on_several_processors() {
         let thread = TaskUse { system: Some(0.5), cpu: Some(1.0), ..TaskUse::default() };
         assert_eq!(PacketWork::of(&Window::default(), std::slice::from_ref(&thread)).fullest, Some(0.5));
-        // Half of what it does is in the kernel, and so is half of what it waits to do.
+        // Half of its CPU time is in the kernel, and so is half of the work that waits for a CPU.
         let crowded = TaskUse { run_delay: Some(0.5), ..thread };
         assert_eq!(PacketWork::of(&Window::default(), &[crowded]).fullest, Some(0.75));
     }

@@ -1,8 +1,8 @@
 //! A process' use of a device: what it requested, what was read for it, and how it waited.
 //!
-//! BPF sees who makes each request of a request-based device. A device that only passes requests on (dm, md) has the users of those
-//! below it, where they work for it alone. Elsewhere all that is known is how many bytes each process moved, and which devices moved
-//! as many.
+//! BPF sees which process makes each request of a request-based device. A device that only passes requests on (dm, md) has the
+//! users of those below it, where they work for it alone. Elsewhere only the bytes that each process moved are known, and which
+//! devices moved as many.
 
 use super::blocked::{DIRTY_WAITS, PAGE_WAITS};
 use super::requester::{self, RequesterUse};
@@ -17,7 +17,7 @@ use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name, State};
 use whyslow_model::window::{Change, Window, counted_seconds};
 
-/// What one page fault maps at most of what is cached already (mm/memory.c: fault_around_bytes).
+/// Maximum bytes of cached pages that one page fault maps (mm/memory.c: fault_around_bytes).
 const FAULT_AROUND: f64 = 65536.0;
 
 /// A process and a device that it used.
@@ -25,10 +25,10 @@ pub struct IoUse<'w> {
     subject: Subject,
     process: Option<(&'w TaskUse, &'w Change<'w, Process>)>,
     device: Option<Name>,
-    /// The devices on top of it through which its requests came, lowest first.
+    /// Devices on top of it through which its requests came, lowest first.
     through: Vec<Name>,
     made: Option<RequesterUse>,
-    /// Bytes that it read and wrote, per second of the time in which that was counted of any process.
+    /// Bytes that it read and wrote, per second of the time in which that was counted for any process.
     read: Option<f64>,
     written: Option<f64>,
     read_ahead: Option<f64>,
@@ -38,7 +38,7 @@ pub struct IoUse<'w> {
     main: bool,
 }
 
-/// What a process requested from the page cache, per second.
+/// Requests of a process to the page cache, per second.
 #[derive(Clone, Copy, Debug)]
 struct CacheUse {
     /// Read calls that took pages from it, and page faults.
@@ -58,68 +58,68 @@ impl CacheUse {
 }
 
 impl IoUse<'_> {
-    /// The device, where it is known.
+    /// Returns the device, where it is known.
     pub fn device(&self) -> Option<&Name> {
         self.device.as_ref()
     }
 
-    /// Whether it used this device: by requests of its own, or through it the one below that served them.
+    /// Returns true if it used this device: by its own requests, or through it the one below that served them.
     pub fn is_of(&self, device: &Name) -> bool {
         self.device.as_ref() == Some(device) || self.through.contains(device)
     }
 
-    /// The process.
+    /// Returns the PID of the process.
     pub fn pid(&self) -> Option<u32> {
         self.subject.pid
     }
 
-    /// Mean number of its requests in flight, where they were seen.
+    /// Returns the mean number of its requests in flight, where they were seen.
     pub fn in_flight(&self) -> Option<f64> {
         self.made(RequesterUse::in_flight)
     }
 
-    /// Whether it wrote to the device or made pages of it dirty.
+    /// Returns true if it wrote to storage or dirtied pages.
     pub fn writes(&self) -> bool {
         self.process.is_some_and(|(task, _)| task.written.is_some_and(|written| written > 0.0))
     }
 
-    /// Share of the samples in which one of its threads waited for the page cache to be read.
+    /// Returns the share of the samples in which one of its threads waited for a page cache read.
     pub fn cache_wait(&self) -> Option<f64> {
         self.cache_wait
     }
 
-    /// Share of the time in which one of its threads was held back because too much memory was dirty. Samples can miss it, or find
-    /// nothing else, where a program writes as regularly as they are taken.
+    /// Returns the share of the time in which one of its threads was throttled because too much memory was dirty. Samples can
+    /// miss it, or find nothing else, where a program writes as regularly as they are taken.
     pub fn held_back(&self) -> Option<f64> {
         let traced = self.process.and_then(|(task, _)| task.sleep.dirty_throttle);
         traced.map(|threads| threads.min(1.0)).or(self.held_back)
     }
 
-    /// Bytes read from storage for it, per second.
+    /// Returns the bytes read from storage for it, per second.
     pub fn read_rate(&self) -> Option<f64> {
         self.process?.1.rate(|p| p.read_bytes)
     }
 
-    /// Mean bytes of a read call.
+    /// Returns the mean bytes of a read call.
     pub fn call_size(&self) -> Option<f64> {
         let change = self.process?.1;
         over(change.rate(|p| p.read_chars), change.rate(|p| p.read_calls))
     }
 
-    /// What it can have asked for at most, per second: all that its read calls brought, cached or not, and all that its
-    /// page faults can have mapped.
+    /// Returns the maximum bytes per second that it can have requested: all that its read calls returned, cached or not, and all
+    /// that its page faults can have mapped.
     fn asked(&self) -> Option<f64> {
         let change = self.process?.1;
         let faults = sum([change.rate(|p| p.minor_faults), change.rate(|p| p.major_faults)])?;
         Some(change.rate(|p| p.read_chars)? + faults * FAULT_AROUND)
     }
 
-    /// Bytes it moved to and from storage, per second of the time in which that was counted of any process.
+    /// Returns the bytes that it moved to and from storage, per second of the time in which that was counted for any process.
     pub fn storage(&self) -> Option<f64> {
         sum([self.read, self.written])
     }
 
-    /// Whether it is a thread of the kernel itself.
+    /// Returns true if it is a kernel thread.
     pub fn kernel(&self) -> bool {
         self.process.is_some_and(|(task, _)| task.kernel)
     }
@@ -156,13 +156,13 @@ signals! { u: IoUse<'_>;
     "io.read_ahead" "bytes" "read-ahead of the device it used", "read_ahead_kb", "/sys/block/*/queue", normal "no more than is used: a few pages for random reads" => u.read_ahead;
 }
 
-/// What each of them did.
+/// Returns an entity for each use.
 pub fn entities(uses: &[IoUse<'_>]) -> Vec<Entity> {
     let cgroup = |u: &IoUse<'_>| u.process.and_then(|(task, _)| task.cgroup.clone());
     uses.iter().map(|u| Entity::of(u.subject.clone(), u).within(cgroup(u))).collect()
 }
 
-/// Everybody's use of devices.
+/// Returns every process' use of devices.
 pub fn uses<'w>(
     window: &'w Window,
     topology: &Topology,
@@ -174,7 +174,7 @@ pub fn uses<'w>(
     let devices = Devices::of(window, topology);
     let caches: BTreeMap<TaskKey, CacheUse> =
         window.changes::<PageCache>().iter().filter_map(|c| Some((*c.key(), CacheUse::of(c)?))).collect();
-    // However short a part of that time a process lived: so are the rates of devices.
+    // The divisor is the same however short a part of that time a process lived; the rates of devices are computed alike.
     let over_time = |of: fn(&Process) -> Counter| {
         let seconds = counted_seconds(changes, of);
         move |change: &Change<'_, Process>| over(change.grown(of), seconds)
@@ -238,7 +238,7 @@ fn mark_main(uses: &mut [IoUse<'_>]) {
     }
 }
 
-/// The largest share of the samples in which a thread of the process waited for the page cache.
+/// Returns the largest share of the samples in which a thread of the process waited at one of these places.
 fn wait_share(places: &[&str], process: TaskKey, change: &Change<'_, Process>, threads: &[Change<'_, Thread>]) -> f64 {
     let of_main = waits(places, change.rows().map(|r| (&r.state, &r.wait_channel)));
     threads

@@ -1,4 +1,4 @@
-//! Counts that stand against a limit of the kernel.
+//! Counts with a kernel limit.
 
 use crate::signal::{Entity, netns, over, page_size, share_of_true, signals};
 use whyslow_model::catalogue::{Conntrack, Ipc, Limits, NamespaceConntrack, Protocol, Setting, System};
@@ -7,7 +7,7 @@ use whyslow_model::human;
 use whyslow_model::value::{Gauge, Name};
 use whyslow_model::window::{Change, Window};
 
-/// One count and its limit.
+/// A count and its limit.
 pub struct LimitUse {
     name: &'static str,
     used: Option<f64>,
@@ -26,7 +26,7 @@ signals! { l: LimitUse;
     "limit.refused" "1/s" "what was refused for it", "Δdrops / Δt, for connection tracking", "/proc/net/stat/nf_conntrack" => l.refused;
 }
 
-/// Each network namespace has a table of its own, and the same maximum.
+/// Maximum of the connection tracking tables: each network namespace has its own table, and the same maximum.
 const CONNTRACK_MAX: &str = "net.netfilter.nf_conntrack_max";
 
 /// kernel.shmall counts pages.
@@ -55,12 +55,12 @@ macro_rules! limit {
     }};
 }
 
-/// The pages of all sockets of a protocol against the third number of its setting (tcp(7): tcp_mem, udp(7): udp_mem).
+/// Returns the pages of all sockets of a protocol against the third number of its setting (tcp(7): tcp_mem, udp(7): udp_mem).
 fn socket_memory(window: &Window, name: &'static str, memory: fn(&Protocol) -> Gauge) -> Option<LimitUse> {
     let settings = window.newest::<Setting>();
     let setting = settings.get(&Name::from(name))?.value.get()?;
     let most: f64 = setting.split_ascii_whitespace().nth(2)?.parse().ok()?;
-    // Only the row of the observer's own namespace has what is machine-wide.
+    // Only the row of the observer's own namespace has the machine-wide values.
     let protocols = window.changes::<Protocol>();
     let protocol = protocols.iter().find(|p| p.key().ns.is_empty())?;
     let pages: Vec<f64> = protocol.readings(memory).map(|bytes| bytes / page_size(window)).collect();
@@ -69,7 +69,7 @@ fn socket_memory(window: &Window, name: &'static str, memory: fn(&Protocol) -> G
     Some(LimitUse { name, used, most: Some(most), at_limit_share, refused: None })
 }
 
-/// The connection tracking tables of the other network namespaces.
+/// Returns the connection tracking tables of the other network namespaces.
 fn tables_elsewhere(window: &Window) -> Vec<Entity> {
     let fill = |row: &NamespaceConntrack| over(row.count.get(), row.max.get());
     let entity = |c: &Change<'_, NamespaceConntrack>| {
@@ -85,7 +85,7 @@ fn tables_elsewhere(window: &Window) -> Vec<Entity> {
     window.changes().iter().map(entity).collect()
 }
 
-/// Every such count.
+/// Returns every count with a limit.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let threads_max = window.the::<Limits>().and_then(|l| l.threads_max.get());
     let pid_max = window.the::<Limits>().and_then(|l| l.pid_max.get());

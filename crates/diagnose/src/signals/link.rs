@@ -1,4 +1,4 @@
-//! Links of network cards: what was negotiated against what both ends could do, the ports of bonds, and wireless interfaces.
+//! Links of network cards: what was negotiated against what both ends support, the ports of bonds, and wireless interfaces.
 
 use crate::signal::{Entity, netns, over, signals};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ signals! { l: Link;
     "link.of_both" "bit/s" "the highest speed that both ends can do", "min(supported, partner's)", "ethtool" => l.supported_speed.get().zip(l.partner_speed.get()).map(|(own, other)| own.min(other));
 }
 
-/// Every link.
+/// Returns every link.
 pub fn links(window: &Window) -> Vec<Entity> {
     let subject = |link: &Link| Subject {
         netns: netns(&link.interface.ns),
@@ -26,7 +26,7 @@ pub fn links(window: &Window) -> Vec<Entity> {
     window.newest::<Link>().into_values().map(|link| Entity::of(subject(link), link)).collect()
 }
 
-/// What the signals of a bond's port are computed from.
+/// Inputs of the signals of a bond's port.
 pub struct PortUse<'w> {
     port: &'w BondPort,
     /// All ports of its bond.
@@ -42,7 +42,7 @@ impl PortUse<'_> {
         self.ports.iter().filter_map(|port| port.speed.get()).reduce(f64::max)
     }
 
-    /// Whether it belongs to the aggregate in use; where that is not known, to that with most ports.
+    /// Returns true if it belongs to the active aggregator; if that is unknown, to the one with the most ports.
     fn is_aggregated(&self) -> Option<bool> {
         let own = self.port.aggregator.get()?;
         if let Some(active) = self.port.active_aggregator.get() {
@@ -67,7 +67,7 @@ signals! { p: PortUse<'_>;
     "port.active" "flag" "1 where it carries the traffic of a bond that uses one port at a time", "Currently Active Slave", "/proc/net/bonding" => p.port.active.get().map(|active| active == 1.0);
 }
 
-/// The ports of all bonds.
+/// Returns the ports of all bonds.
 pub fn ports(window: &Window) -> Vec<Entity> {
     let rows = window.newest::<BondPort>();
     let mut bonds: BTreeMap<&str, Vec<&BondPort>> = BTreeMap::new();
@@ -95,7 +95,7 @@ signals! { w: Wireless;
     "wifi.failed" "count" "frames that were not acknowledged at all", "tx failed", "iw", normal "0, or few" => w.failed.get();
 }
 
-/// Every wireless interface.
+/// Returns every wireless interface.
 pub fn wireless(window: &Window) -> Vec<Entity> {
     let rows = window.newest::<Wireless>();
     rows.into_values().map(|w| Entity::of(Subject::new("interface", w.interface.name.to_string()), w)).collect()

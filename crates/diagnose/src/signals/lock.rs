@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::Thread;
 use whyslow_model::window::{Change, Window};
 
-/// What the threads of a process lost to each other.
+/// Lock waits of the threads of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LockUse {
     /// Mean number of its threads that slept for a lock.
@@ -15,14 +15,14 @@ pub struct LockUse {
 }
 
 impl LockUse {
-    /// Waiting for locks, as a share of all the time in which its threads wanted to get on: that, running, waiting for a
+    /// Returns the lock waits as a share of all the time in which its threads had work to do: lock waits, running, waiting for a
     /// CPU, and waiting in the kernel.
     pub fn share(&self, cpu: Option<f64>, run_delay: Option<f64>) -> Option<f64> {
         over(Some(self.waiters), sum([Some(self.waiters), Some(self.blocked), cpu, run_delay]))
     }
 }
 
-/// By PID, for processes whose threads were sampled. A thread that never ran adds nothing: it is parked.
+/// Returns the lock waits by PID, for processes whose threads were sampled. A thread that never ran adds nothing: it is parked.
 pub fn by_process(window: &Window) -> BTreeMap<u32, LockUse> {
     let mut all: BTreeMap<u32, LockUse> = BTreeMap::new();
     for change in window.changes::<Thread>() {

@@ -1,4 +1,4 @@
-//! The kernel's log: its messages of each kind, the processes it killed for memory (mm/oom_kill.c), and the log as a whole.
+//! The kernel log: its messages of each kind, the processes it killed for memory (mm/oom_kill.c), and totals over the log.
 
 use crate::cgroup;
 use crate::kernel_log::notice::Notice;
@@ -16,11 +16,12 @@ use whyslow_model::window::Window;
 /// Counts over the whole log.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Logged {
-    /// Lines that were read; unknown while the log is followed live.
+    /// Lines read; unknown while the log is followed live.
     pub lines: Option<f64>,
-    /// Lines with words of alarm in them.
+    /// Lines that contain alarming words.
     pub alarms: f64,
-    /// Processes killed because the machine ran out of memory. Where a control group did, other processes had no part in it.
+    /// Processes killed because the machine ran out of memory. If a control group ran out, processes outside it did not
+    /// contribute.
     pub kills: f64,
     /// Processes killed because a control group reached its limit.
     pub group_kills: f64,
@@ -29,7 +30,7 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// Over a window; `None` where there is no log.
+    /// Counts over a window; returns `None` if there is no log.
     pub fn of(window: &Window) -> Option<Self> {
         let lines = window.newest::<LogRead>().values().filter_map(|read| read.lines.get()).reduce(|a, b| a + b);
         let said = kernel_log::lines(window);
@@ -49,7 +50,7 @@ impl Logged {
     }
 }
 
-/// What to look at where no stack is in the log.
+/// Advice where no stack is in the log.
 const UNKNOWN_STACK: &str = "Read the call trace after the first such line, which names the file system, driver or lock; then check the device below it";
 
 /// A notice, and the log that contains it.
@@ -66,7 +67,7 @@ impl Noticed<'_> {
         kernel_log::time(self.log.get(&line)?)
     }
 
-    /// What holds the tasks up; a general answer if their stacks are missing.
+    /// Returns the cause that blocks the tasks; a general answer if their stacks are missing.
     fn cause(&self) -> Option<String> {
         let unknown = || {
             let tasks = self.details().filter(|_| self.notice.topic == "hung_task")?;
@@ -75,7 +76,7 @@ impl Noticed<'_> {
         self.notice.waits.as_ref().map(|waits| waits.cause.clone()).or_else(unknown)
     }
 
-    /// What to look at next.
+    /// Returns what to check next.
     fn check(&self) -> &'static str {
         self.notice.waits.as_ref().map_or(UNKNOWN_STACK, |waits| waits.check)
     }
@@ -104,7 +105,7 @@ signals! { n: Noticed<'_>;
     "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg", normal "whether it is still happening" => n.time(n.notice.lines.1).as_deref();
 }
 
-/// The lines with which a log begins to tell of another boot: the time since boot goes back.
+/// Lines where the log moves to another boot: the time since boot goes back.
 struct Boots(Vec<u64>);
 
 impl Boots {
@@ -120,10 +121,10 @@ impl Boots {
     }
 }
 
-/// How far messages of several CPUs are out of order.
+/// How far messages of several CPUs can be out of order.
 const SLACK_NS: u64 = 1_000_000_000;
 
-/// Every notice of the log.
+/// Returns every notice of the log.
 pub fn notices(window: &Window) -> Vec<Entity> {
     let log = kernel_log::rows(window);
     let notices = kernel_log::notice::gather(kernel_log::lines(window).into_iter());
@@ -165,9 +166,9 @@ signals! { k: OomKill;
     "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg", normal "memory of all processes: if far below the total, the kernel or the page cache holds it" => k.report.listed;
 }
 
-/// A kill this many seconds before the end of the capture is no part of the current problem.
+/// A kill this many seconds before the end of the capture does not belong to the current problem.
 const PAST_SECONDS: f64 = 3600.0;
-/// Clocks below this, in nanoseconds, begin at boot or in no known year.
+/// Clock values below this, in nanoseconds, count from boot or have no known year.
 const FIRST_DATE_NS: f64 = 9e17;
 
 fn called(kill: &OomKill) -> String {
@@ -205,7 +206,7 @@ signals! { h: MemoryHolder;
     "holder.kill" "count" "the process killed, by its number", "'Killed process PID (NAME)'", "/dev/kmsg" => f64::from(h.kill);
 }
 
-/// What held memory at every kill.
+/// Returns what held memory at every kill.
 pub fn holders(window: &Window) -> Vec<Entity> {
     let entity = |holder: MemoryHolder| {
         let kind = if holder.pid.is_some() { "process" } else { "memory" };
@@ -214,7 +215,7 @@ pub fn holders(window: &Window) -> Vec<Entity> {
     logged_kills(window).iter().flat_map(OomKill::holders).map(entity).collect()
 }
 
-/// The kills in the window, those of one program for one limit together.
+/// Returns the kills in the window, grouped by program and limit.
 fn logged_kills(window: &Window) -> Vec<OomKill> {
     let mut kills = oom::together(oom::kills(kernel_log::lines(window).into_iter()));
     let memory = window.the::<Meminfo>().and_then(|memory| memory.mem_total.get());
@@ -230,7 +231,7 @@ fn logged_kills(window: &Window) -> Vec<OomKill> {
     kills
 }
 
-/// Every kill logged in the window.
+/// Returns every kill logged in the window.
 pub fn kills(window: &Window) -> Vec<Entity> {
     logged_kills(window)
         .iter()

@@ -1,41 +1,41 @@
-//! What lost segments cost a TCP connection.
+//! Cost of lost segments for a TCP connection.
 
 use crate::signal::{over, ratio, sum};
 use whyslow_model::catalogue::{Connection, Interface, PacketDrop, Qdisc};
 use whyslow_model::window::{Change, Window};
 
-/// Segments sent again that the peer had not got, as a share of those sent with data. What the peer reports to have
-/// twice (DSACK, RFC 2883) was sent again needlessly.
+/// Returns the retransmitted segments that the peer had not received, as a share of those sent with data. Segments that the peer
+/// reports to have twice (DSACK, RFC 2883) were retransmitted needlessly.
 pub(super) fn share(c: &Change<'_, Connection>) -> Option<f64> {
     let again = c.grown(|c| c.retransmits)?;
     let needless = c.grown(|c| c.spurious).unwrap_or(0.0);
-    // What opens a connection is sent again too, and is no data.
-    // Older tools show only all segments, confirmations among them: the share is no smaller than this.
+    // SYN segments are retransmitted too, but are not data. Older tools show only all segments, including ACKs: the share is no
+    // smaller than this.
     let sent = c.grown(|c| c.data_segments_out).or_else(|| c.grown(|c| c.segments_out));
     over(Some((again - needless).max(0.0)), sent).map(|s| s.min(1.0))
 }
 
-/// Segments sent again that the peer had already, as a share of those sent again.
+/// Returns the retransmitted segments that the peer already had, as a share of those retransmitted.
 pub(super) fn spurious_share(c: &Change<'_, Connection>) -> Option<f64> {
     over(c.grown(|c| c.spurious), c.grown(|c| c.retransmits)).map(|s| s.min(1.0))
 }
 
-/// Share of the time spent waiting for a retransmission timer: each expiry ends a wait as long as the timer.
+/// Returns the share of the time spent waiting for a retransmission timer: each expiry ends a wait as long as the timer.
 pub(super) fn timeout_stall(c: &Change<'_, Connection>) -> Option<f64> {
     let each = c.mean(|c| c.retransmission_timeout)? / 1e9;
     c.rate(|c| c.timeouts).map(|expiries| (expiries * each).min(1.0))
 }
 
-/// Share of the time in which data was under way that neither the peer's window nor the own buffer held back: the
-/// congestion window did, or nothing but the delay.
+/// Returns the share of the time in which data was in flight and limited neither by the peer's window nor by the local buffer,
+/// but by the congestion window, or only by the delay.
 pub(super) fn network_limited(c: &Change<'_, Connection>) -> Option<f64> {
     let held = sum([c.rate(|c| c.rwnd_limited), c.rate(|c| c.sndbuf_limited)])?;
     ratio(c.rate(|c| c.busy_time).map(|busy| busy - held)).map(|s| s.clamp(0.0, 1.0))
 }
 
-/// Bytes in flight that this much loss leaves a sender which halves its window at a loss: mss x sqrt(3 / 2p) (Mathis,
-/// Semke, Mahdavi and Ott 1997; CUBIC is at least as fast, RFC 9438 section 4.3). Not known of BBR, which sets its pace
-/// by what arrives and not by what is lost.
+/// Returns the bytes in flight that this much loss allows a sender that halves its window at a loss: mss x sqrt(3 / 2p) (Mathis,
+/// Semke, Mahdavi and Ott 1997; CUBIC is at least as fast, RFC 9438 section 4.3). Returns `None` for BBR, which paces itself by
+/// what arrives and not by what is lost.
 pub(super) fn window(c: &Change<'_, Connection>) -> Option<f64> {
     if c.last().congestion_control.get()?.starts_with("bbr") {
         return None;
@@ -44,43 +44,43 @@ pub(super) fn window(c: &Change<'_, Connection>) -> Option<f64> {
     Some(c.last().mss.get()? * (1.5 / lost).sqrt())
 }
 
-/// Mean round-trip time, in seconds.
+/// Returns the mean round-trip time, in seconds.
 pub(super) fn rtt(c: &Change<'_, Connection>) -> Option<f64> {
     c.mean(|c| c.rtt).map(|ns| ns / 1e9)
 }
 
-/// Bytes in flight against those that the loss leaves: near 1 the loss is what limits.
+/// Returns the bytes in flight as a share of those that the loss allows: near 1 the loss is the limit.
 pub(super) fn fill(c: &Change<'_, Connection>) -> Option<f64> {
     let flight = c.rate(|c| c.bytes_acked)? * rtt(c)?;
     over(Some(flight), window(c))
 }
 
-/// Share of the samples in which it was sending again what was lost.
+/// Returns the share of the samples in which the connection was recovering from loss.
 pub(super) fn recovering(c: &Change<'_, Connection>) -> Option<f64> {
     c.mean(|c| c.recovering).filter(|_| !c.is_since_boot())
 }
 
-/// Share of the time in which loss held the sender back, the largest of what is known: it was sending again, or waited
-/// for the timer, or filled the window that the loss leaves it.
+/// Returns the share of the time in which loss held the sender back, the largest of the known values: it was in recovery, waited
+/// for the timer, or filled the window that the loss allows.
 pub(super) fn stall(c: &Change<'_, Connection>) -> Option<f64> {
     let limited = network_limited(c).zip(fill(c)).map(|(limited, fill)| limited * fill.min(1.0));
     [recovering(c), timeout_stall(c), limited].into_iter().flatten().reduce(f64::max)
 }
 
-/// Reasons for which TCP throws away what it has already, or has no use for: nothing of it is sent again.
+/// Reasons for which TCP discards data that it already has or cannot use: this causes no retransmission.
 const NO_LOSS: [&str; 5] = ["not_specified", "tcp_old_data", "tcp_ofomerge", "tcp_old_ack", "tcp_zerowindow"];
 
-/// Where the kernel of this machine throws TCP packets away, and how much of what is sent again that explains.
+/// Where the local kernel discards TCP packets, and how many retransmissions that explains.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ThrownAway {
-    /// Bytes thrown away against bytes sent again by all connections.
+    /// Discarded bytes as a share of the bytes that all connections retransmitted.
     pub share: Option<f64>,
-    /// The function that throws most away, why, and in which namespace.
+    /// The function that discards most, why, and in which namespace.
     pub place: Option<String>,
 }
 
 impl ThrownAway {
-    /// Over this window.
+    /// Computes the discards over this window.
     pub fn of(window: &Window) -> Self {
         let again = window.changes::<Connection>().iter().filter_map(|c| c.rate(|c| c.bytes_retransmitted)).sum();
         let drops = window.changes::<PacketDrop>();
@@ -112,21 +112,21 @@ fn described(drop: &Change<'_, PacketDrop>) -> String {
     text
 }
 
-/// Packets that the interface of a connection drops itself, on sending.
+/// Packets that the interface of a connection drops itself when sending.
 pub(super) struct LocalDrops<'w> {
     interfaces: Vec<Change<'w, Interface>>,
     qdiscs: Vec<Change<'w, Qdisc>>,
 }
 
 impl<'w> LocalDrops<'w> {
-    /// Over this window.
+    /// Collects the counters of this window.
     pub fn of(window: &'w Window) -> Self {
         Self { interfaces: window.changes(), qdiscs: window.changes() }
     }
 
-    /// The rate at the interface this connection leaves by. A queueing discipline passes its drops on to the one above,
-    /// so the largest count is that of all. Without a rate, netem(8) drops packets to emulate a lossy path, not because a queue is
-    /// full: those are left out.
+    /// Returns the drop rate at the connection's outgoing interface. A queueing discipline passes its drops on to the one above,
+    /// so the largest count covers all. Leaves out netem(8) without a rate: it drops packets to emulate a lossy path, not
+    /// because a queue is full.
     pub fn rate(&self, c: &Change<'_, Connection>) -> Option<f64> {
         let (ns, name) = (&c.key().ns, c.last().interface.get()?);
         let interface = self.interfaces.iter().find(|i| i.key().ns == *ns && &*i.key().name == name)?;
@@ -135,13 +135,13 @@ impl<'w> LocalDrops<'w> {
         sum([queue, interface.rate(|i| i.tx_dropped)])
     }
 
-    /// The interface this connection leaves by, if netem(8) drops packets there.
+    /// Returns the connection's outgoing interface, if netem(8) drops packets there.
     pub fn emulated_at(&self, c: &Change<'_, Connection>) -> Option<&'w str> {
         let drops = |q: &&Change<'w, Qdisc>| q.rate(|q| q.drops).is_some_and(|drops| drops > 0.0);
         self.queues(c).filter(|q| emulates_loss(q)).find(drops).and_then(|q| q.last().interface.get())
     }
 
-    /// The queueing disciplines of the interface this connection leaves by.
+    /// Iterates over the queueing disciplines of the connection's outgoing interface.
     fn queues(&self, c: &Change<'_, Connection>) -> impl Iterator<Item = &Change<'w, Qdisc>> {
         let (ns, name) = (c.key().ns.clone(), c.last().interface.get().map(str::to_owned));
         self.qdiscs
@@ -183,7 +183,7 @@ mod tests {
         })
     }
 
-    /// 10,000 segments of 1,000 bytes in 10 s, of which 150 were sent again, 50 of them needlessly; 20 ms round trip.
+    /// 10,000 segments of 1,000 bytes in 10 s; 150 of them retransmitted, 50 needlessly; 20 ms round trip.
     fn lossy() -> Connection {
         Connection {
             retransmits: 150.into(),
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
     }
 
-    /// Drops a second that this machine counts at eth0, where queueing disciplines with these numbers, kinds, rates and drops are.
+    /// Drops per second that this machine counts at eth0, with queueing disciplines of these handles, kinds, rates and drops.
     fn local_drops(queues: &[(&str, &str, Option<f64>, u64)]) -> (Option<f64>, Option<String>) {
         let key = |name: &str| whyslow_model::key::NetKey { ns: "".into(), name: name.into() };
         let w = samples([1, 2], |t, s| {

@@ -12,7 +12,7 @@ signals! { m: Change<'_, MemoryModule>;
     "module.uncorrected_total" "count" "errors that could not be corrected since boot", "dimm_ue_count", "/sys/devices/system/edac/mc", normal "0" => m.last().uncorrected.get().map(|count| count as f64);
 }
 
-/// Every module, by the label of its slot where it has one.
+/// Returns every module, named by the label of its slot where it has one.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let named = |module: &Change<'_, MemoryModule>| {
         let label = module.last().label.get().unwrap_or(module.key());

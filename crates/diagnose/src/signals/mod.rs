@@ -1,4 +1,4 @@
-//! The physics: what each kind of thing did over the window, as signals.
+//! Signals of each kind of entity over the window.
 
 pub mod blocked;
 pub mod connection;

@@ -1,11 +1,11 @@
-//! Netlink sockets of programs, and the messages of the kernel that they lose (netlink(7)).
+//! Netlink sockets of programs, and the kernel messages that they lose (netlink(7)).
 
 use crate::signal::{Entity, netns, share_of_true, signals};
 use whyslow_model::catalogue::{NetlinkSocket, Process};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
-/// What the signals of a netlink socket are computed from.
+/// Inputs of the signals of a netlink socket.
 pub struct NetlinkUse<'w> {
     socket: &'w Change<'w, NetlinkSocket>,
     owner: Option<&'w Change<'w, Process>>,
@@ -16,19 +16,19 @@ impl NetlinkUse<'_> {
         share_of_true(self.socket.steps(|s| s.drops).filter_map(|(_, drops)| Some(drops? > 0.0)))
     }
 
-    /// Unless it reads, its queue cannot become shorter.
+    /// Returns true if the queue became shorter, which only reading can cause.
     fn is_read(&self) -> Option<bool> {
         let queue: Vec<f64> = self.socket.readings(|s| s.receive_queue).collect();
         let is_known = queue.len() > 1 && !self.socket.is_since_boot();
         is_known.then(|| queue.windows(2).any(|pair| pair[1] < pair[0]))
     }
 
-    /// What waits to be read, where nothing says whether any of it was lost.
+    /// Returns the bytes waiting to be read, where drops are not counted.
     fn unread(&self) -> Option<f64> {
         if self.socket.last().drops.get().is_some() { Some(0.0) } else { self.socket.max(|s| s.receive_queue) }
     }
 
-    /// States T and t of proc_pid_stat(5).
+    /// Returns true if the owner is in state T or t of proc_pid_stat(5).
     fn is_owner_stopped(&self) -> Option<bool> {
         Some(matches!(self.owner?.last().state.get()?, "T" | "t"))
     }
@@ -45,7 +45,7 @@ signals! { n: NetlinkUse<'_>;
     "netlink.protocol" "text" "what its messages are about: route (interfaces, addresses, routes), uevent (devices), netfilter, audit ...", "protocol", "/proc/net/netlink", normal "what the program acts on" => n.socket.key().name.split(':').next();
 }
 
-/// Every netlink socket of a program.
+/// Returns every netlink socket of a program.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let sockets = window.changes::<NetlinkSocket>();
     let processes = if sockets.is_empty() { Vec::new() } else { window.changes::<Process>() };
@@ -68,7 +68,7 @@ mod tests {
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::key::{NetKey, TaskKey};
 
-    /// A socket that lost ten messages a second in the first of two steps, and whose queue is as given.
+    /// A socket that lost ten messages per second in the first of two steps, with this queue.
     fn socket(state: &'static str, queue: [u64; 3]) -> Entity {
         let window = window([0, 5, 10], |t, s| {
             s.net.netlink_socket.push(NetlinkSocket {

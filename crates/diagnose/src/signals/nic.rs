@@ -1,12 +1,12 @@
-//! A network driver's own counters (ethtool -S): pause frames, frames that are too long, and the packets and drops of each receive
-//! queue.
+//! A network driver's own counters (ethtool -S): pause frames, oversize frames, and the packets and drops of each receive queue.
 
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::DriverCounter;
 use whyslow_model::key::NetKey;
 use whyslow_model::window::Window;
 
-/// Pause frames received, as drivers spell it: igb, ixgbe, i40e, ice, tg3, mlx4, mlx5, bnxt. Several names count the same frames.
+/// Names of the counters of received pause frames: igb, ixgbe, i40e, ice, tg3, mlx4, mlx5, bnxt. Several names count the same
+/// frames.
 const PAUSES_RECEIVED: [&str; 8] = [
     "rx_flow_control_xoff",
     "rx_xoff_pause_rcvd",
@@ -17,7 +17,7 @@ const PAUSES_RECEIVED: [&str; 8] = [
     "rx_pause_ctrl",
     "rx_pause_ctrl_phy",
 ];
-/// The same for pause frames sent.
+/// Names of the counters of sent pause frames.
 const PAUSES_SENT: [&str; 8] = [
     "tx_flow_control_xoff",
     "tx_xoff_sent",
@@ -28,8 +28,8 @@ const PAUSES_SENT: [&str; 8] = [
     "tx_pause_ctrl",
     "tx_pause_ctrl_phy",
 ];
-/// Frames dropped because they are longer than the interface takes: e1000e and igb, ixgbe, bnx2 and qede, i40e, ice, mlx5, tg3,
-/// be2net, bnxt, hns3.
+/// Names of the counters of frames dropped because they are longer than the interface accepts: e1000e and igb, ixgbe, bnx2 and
+/// qede, i40e, ice, mlx5, tg3, be2net, bnxt, hns3.
 const OVERSIZE: [&str; 11] = [
     "rx_long_length_errors",
     "rx_oversize",
@@ -43,15 +43,15 @@ const OVERSIZE: [&str; 11] = [
     "rx_ovrsz_frames",
     "mac_rx_oversize_pkt_num",
 ];
-/// What stands directly before the number of a queue: `rx_queue_0_packets`, `rx0_packets`, `rx-0.packets`, `rxq0: rx_pkts`,
+/// Text directly before the number of a queue: `rx_queue_0_packets`, `rx0_packets`, `rx-0.packets`, `rxq0: rx_pkts`,
 /// `queue_0_rx_cnt`, `[0]: rx_ucast_packets`, `rx_packets[0]`.
 const BEFORE_QUEUE: [&str; 6] = ["queue_", "rx", "rx-", "rx_", "rxq", "["];
 const PACKETS: [&str; 3] = ["packets", "pkts", "rx_cnt"];
 const DROPS: [&str; 5] = ["drop", "discard", "miss", "no_buf", "oob"];
-/// Counts by priority, of sizes, and of programs that drop packets on purpose.
+/// Parts of the names of other counters: by priority, of sizes, and of programs that drop packets on purpose.
 const NO_QUEUES: [&str; 8] = ["prio", "xdp", "xsk", "byte", "octet", "size", "tx", "_to_"];
 
-/// What a driver has counted for one interface in the window; absent where it has no such counter.
+/// Counts of a driver for one interface in the window; `None` where it has no such counter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NicCounts {
     pub pauses_received: Option<f64>,
@@ -61,12 +61,12 @@ pub struct NicCounts {
     pub drops: Option<QueueCounts>,
 }
 
-/// The same count of each of several receive queues.
+/// One counter across several receive queues.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueCounts {
     pub queues: f64,
     pub total: f64,
-    /// The part of the queue with most, and its number; unknown if all are zero.
+    /// Share of the queue with the most, and its number; `None` if all are zero.
     pub most: Option<(f64, u32)>,
 }
 
@@ -81,7 +81,7 @@ impl QueueCounts {
     }
 }
 
-/// The counts of each interface whose driver has any.
+/// Returns the counts of each interface whose driver has any.
 pub fn by_interface(window: &Window) -> BTreeMap<NetKey, NicCounts> {
     let mut counters: BTreeMap<NetKey, Vec<(String, f64)>> = BTreeMap::new();
     for change in window.changes::<DriverCounter>() {
@@ -104,7 +104,7 @@ fn counts(counters: &[(String, f64)]) -> NicCounts {
             by_kind.entry(kind).or_default().insert(queue, *count);
         }
     }
-    // Drivers count several kinds of packets; the one with most of them shows how they are spread.
+    // Drivers count several kinds of packets; the most frequent kind shows their distribution.
     let queues = |words: &[&str]| {
         let of_kind = by_kind.iter().filter(|(kind, _)| words.iter().any(|word| kind.contains(word)));
         of_kind.filter_map(|(_, counts)| QueueCounts::of(counts)).max_by(|a, b| a.total.total_cmp(&b.total))
@@ -118,7 +118,7 @@ fn counts(counters: &[(String, f64)]) -> NicCounts {
     }
 }
 
-/// The name of a queue's counter without the queue's number, and that number.
+/// Splits the name of a queue's counter into the name without the queue's number, and that number.
 fn queue_of(name: &str) -> Option<(String, u32)> {
     if !name.contains("rx") || NO_QUEUES.iter().any(|word| name.contains(word)) {
         return None;
@@ -173,7 +173,7 @@ mod tests {
         ]);
         assert_eq!(found.packets, Some(QueueCounts { queues: 3.0, total: 100.0, most: Some((0.7, 1)) }));
         assert_eq!(found.drops, Some(QueueCounts { queues: 3.0, total: 0.0, most: None }));
-        // One that is missing could be the one that differs.
+        // A missing queue could be the one that differs.
         assert_eq!(counted(&[("rx0_packets", 10), ("rx2_packets", 70)]).packets, None);
     }
 

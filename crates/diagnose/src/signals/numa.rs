@@ -1,4 +1,4 @@
-//! NUMA nodes: whose memory is allocated where (Documentation/admin-guide/numastat.rst).
+//! NUMA nodes: which node serves allocations (Documentation/admin-guide/numastat.rst).
 
 use crate::signal::{Entity, over, page_size, signals, sum};
 use whyslow_model::catalogue::Node;
@@ -9,18 +9,18 @@ use whyslow_model::window::{Change, Window};
 pub struct NodeUse<'w> {
     change: &'w Change<'w, Node>,
     page_size: f64,
-    /// The largest free share of the other nodes.
+    /// Largest free share among the other nodes.
     free_elsewhere: Option<f64>,
 }
 
 fn free_share(node: &Change<'_, Node>) -> Option<f64> {
-    // The newest that has it: numastat prints counts and memory in tables of their own.
+    // The newest row that has the value: numastat prints counts and memory in separate tables.
     let newest = |f: fn(&Node) -> Option<f64>| node.course(f).last().map(|(_, value)| value);
     over(newest(|n| n.mem_free.get()), newest(|n| n.mem_total.get()))
 }
 
 impl NodeUse<'_> {
-    /// Pages that were wanted on this node and allocated here, or had to be allocated on another one.
+    /// Returns the pages requested on this node, whether allocated here or on another node.
     fn wanted(&self) -> Option<f64> {
         Some(self.change.grown(|n| n.numa_hit)? + self.change.grown(|n| n.numa_foreign)?)
     }
@@ -40,7 +40,7 @@ signals! { n: NodeUse<'_>;
     "node.cpus" "text" "its CPUs", "cpulist", "/sys/devices/system/node", normal "as many as its share of the memory" => n.change.last().cpus.get();
 }
 
-/// Every node of a machine with several.
+/// Returns every node of a machine with several.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let changes = window.changes::<Node>();
     if changes.len() < 2 {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_is_wanted_here_and_allocated_elsewhere() {
         let found = entities(&window([0, 10], |t, s| {
-            // Node 0 is full: of 1000 pages wanted there a second, 250 come from node 1.
+            // Node 0 is full: of 1000 pages requested there per second, 250 come from node 1.
             let node = |node, hit: u64, foreign: u64, other: u64, free: f64| Node {
                 numa_hit: (t * hit).into(),
                 numa_foreign: (t * foreign).into(),

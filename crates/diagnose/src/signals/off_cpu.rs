@@ -1,4 +1,4 @@
-//! What programs waited for while they did not run, by the stacks of offcputime.
+//! Waits of programs while off the CPU, from the stacks of offcputime.
 
 use crate::signal::{Entity, over, ratio, signals};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::kernel_stack::{StackPattern, WaitKind, waited_for};
 use whyslow_model::window::Window;
 
-/// Functions of fsync(2), fdatasync(2) and writes with O_SYNC: the program waits until its data are safe.
+/// Functions of fsync(2), fdatasync(2) and writes with O_SYNC: the program waits until its data is on stable storage.
 const SYNCS: [&str; 9] = [
     "do_fsync",
     "__x64_sys_fsync",
@@ -20,17 +20,17 @@ const SYNCS: [&str; 9] = [
     "generic_write_sync",
 ];
 
-/// The waits of a program for one thing.
+/// A program's wait for one resource.
 struct Wait<'w> {
     pattern: &'static StackPattern,
     functions: Vec<&'w str>,
     time: f64,
 }
 
-/// What the signals of a program are computed from.
+/// Inputs of a program's signals.
 pub struct OffCpuUse<'w> {
     waits: Vec<Wait<'w>>,
-    /// Time off the CPU in all, including that in which it had nothing to do.
+    /// Total time off the CPU, including idle time.
     total: f64,
     period: Option<f64>,
 }
@@ -40,7 +40,7 @@ impl OffCpuUse<'_> {
         self.waits.iter().filter(|wait| is_counted(wait)).map(|wait| wait.time).sum()
     }
 
-    /// Time spent on waits of a kind, as a mean number of threads.
+    /// Returns the time spent on waits of a kind, as a mean number of threads.
     fn threads(&self, kind: WaitKind) -> Option<f64> {
         over(Some(self.time(|wait| wait.pattern.kind == kind)), self.period)
     }
@@ -53,7 +53,7 @@ impl OffCpuUse<'_> {
         wait.functions.iter().any(|function| SYNCS.contains(function))
     }
 
-    /// Of the things of a kind, the one it waited for longest.
+    /// Returns the pattern of this kind that the program waited for longest.
     fn longest(&self, kind: WaitKind) -> Option<&'static StackPattern> {
         let mut times: Vec<(&'static StackPattern, f64)> = Vec::new();
         for wait in self.waits.iter().filter(|wait| wait.pattern.kind == kind) {
@@ -83,7 +83,7 @@ signals! { o: OffCpuUse<'_>;
     "off_cpu.service_check" "text" "what to look at next about that", "by the functions of the stacks", "offcputime" => o.longest(WaitKind::Service).map(|pattern| pattern.check);
 }
 
-/// Every program; its processes and threads together.
+/// Returns every program, with all its processes and threads.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let stacks = window.newest::<OffCpu>();
     let mut programs: BTreeMap<&str, OffCpuUse<'_>> = BTreeMap::new();

@@ -30,7 +30,7 @@ fn words(speed: Option<f64>, width: Option<f64>) -> Option<String> {
     Some(format!("{} GT/s x{}", speed? / GIGA, width?))
 }
 
-/// Every device whose link is known.
+/// Returns every device whose link is known.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let links = window.newest::<PcieLink>();
     links.into_values().map(|l| Entity::of(Subject::new("device", l.device.to_string()), l)).collect()

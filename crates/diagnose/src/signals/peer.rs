@@ -1,11 +1,11 @@
-//! TCP connections that ended in the window, by peer: many are over before a sample sees them.
+//! TCP connections that ended in the window, by peer: many end before a sample sees them.
 
 use crate::signal::{Entity, netns, over, ratio, signals, sum};
 use whyslow_model::catalogue::EndedConnections;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
-/// Segments sent again that the peer had not got, as a share of those sent. The segment that opens a connection carries
+/// Returns the retransmitted segments that the peer had not received, as a share of those sent. The SYN of a connection carries
 /// no data, and can be lost too.
 fn loss_share(e: &Change<'_, EndedConnections>) -> Option<f64> {
     let again = e.grown(|e| e.retransmits)?;
@@ -24,7 +24,7 @@ signals! { e: Change<'_, EndedConnections>;
     "peer.process" "text" "a process that held the last of them", "comm", "BPF: inet_sock_set_state" => e.last().command.get();
 }
 
-/// The peers with which connections ended.
+/// Returns the peers with which connections ended.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let changes = window.changes::<EndedConnections>();
     let ended = changes.iter().filter(|e| e.grown(|e| e.connections).is_some_and(|n| n > 0.0));
@@ -47,8 +47,8 @@ mod tests {
     use crate::testing::{SECOND, window};
     use whyslow_model::key::NetKey;
 
-    /// Ten seconds of ten connections a second, half a second long each, of nine segments of data; two of a hundred
-    /// segments are lost, and half of these cost a timer of a fifth of a second.
+    /// Ten seconds of ten connections per second, half a second long each, of nine segments of data; two of a hundred segments
+    /// are lost, and half of these cost a timer of a fifth of a second.
     fn ten_seconds() -> Window {
         window([0, 10], |t, s| {
             s.net.ended_connections.push(EndedConnections {

@@ -1,4 +1,5 @@
-//! On which NUMA nodes a process has its memory and runs, and which node has room for all of it, as numad(8) would choose.
+//! NUMA placement: on which nodes a process has its memory and runs, and which node has room for all of it, as numad(8) would
+//! choose.
 
 use crate::signal::{over, ratio};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::window::Window;
 use whyslow_quantities::cpu;
 
-/// The nodes of a machine, and what each large process has on them.
+/// Nodes of a machine, and the share of each large process on them.
 pub struct Placements {
     nodes: BTreeMap<u32, NodeRoom>,
     processes: BTreeMap<TaskKey, BTreeMap<u32, PlacedShare>>,
@@ -29,7 +30,7 @@ struct PlacedShare {
 }
 
 impl Placements {
-    /// Without processes if none was looked at.
+    /// Collects the placements of a window; none if no process' placement was read.
     pub fn of(window: &Window) -> Self {
         let mut processes: BTreeMap<TaskKey, BTreeMap<u32, PlacedShare>> = BTreeMap::new();
         for change in window.changes::<Placement>() {
@@ -43,19 +44,19 @@ impl Placements {
         Self { nodes, processes }
     }
 
-    /// How many nodes have CPUs.
+    /// Returns the number of nodes that have CPUs.
     pub fn count(window: &Window) -> f64 {
         window.newest::<Node>().values().filter(|node| node.cpus.get().is_some_and(|cpus| !cpus.is_empty())).count()
             as f64
     }
 
-    /// That of a process, if it was looked at.
+    /// Returns the placement of a process, if it was read.
     pub fn process(&self, task: TaskKey) -> Option<ProcessPlacement<'_>> {
         Some(ProcessPlacement { nodes: &self.nodes, shares: self.processes.get(&task)? })
     }
 }
 
-/// How idle each CPU is, as a share of the time.
+/// Returns the idle share of each CPU.
 pub(super) fn idle_cpus(window: &Window) -> BTreeMap<u32, f64> {
     let cpus = window.changes::<Cpu>();
     let idle = cpus.iter().map(|cpu| (*cpu.key(), cpu::IDLE_TIME.over(cpu)));
@@ -72,7 +73,7 @@ fn nodes(window: &Window) -> BTreeMap<u32, NodeRoom> {
     window.newest::<Node>().values().filter_map(|node| Some((node.node, room(node)?))).collect()
 }
 
-/// Where a process has its memory and runs.
+/// Nodes where a process has its memory and runs.
 pub struct ProcessPlacement<'p> {
     nodes: &'p BTreeMap<u32, NodeRoom>,
     shares: &'p BTreeMap<u32, PlacedShare>,
@@ -87,7 +88,7 @@ impl ProcessPlacement<'_> {
         self.shares.values().map(|share| share.cpu).sum()
     }
 
-    /// The share of its accesses to memory that go to another node, if it uses all of its memory alike.
+    /// Returns the share of its memory accesses that go to another node, if it uses all of its memory evenly.
     pub fn remote_share(&self) -> Option<f64> {
         let remote = |share: &PlacedShare| Some(share.cpu * (1.0 - over(Some(share.memory), Some(self.memory()))?));
         over(self.shares.values().map(remote).sum::<Option<f64>>(), Some(self.cpu()))
@@ -98,18 +99,18 @@ impl ProcessPlacement<'_> {
         most.filter(|(_, share)| amount(share) > 0.0).map(|(node, _)| *node)
     }
 
-    /// The node with most of its memory.
+    /// Returns the node with the most of its memory.
     pub fn memory_node(&self) -> Option<u32> {
         self.with_most(|share| share.memory)
     }
 
-    /// The node where it ran most.
+    /// Returns the node where it ran most.
     pub fn cpu_node(&self) -> Option<u32> {
         self.with_most(|share| share.cpu)
     }
 
-    /// The node with idle CPUs and free memory for all of the process, what it has there included; of several the one with most of its
-    /// memory, as that need not be moved.
+    /// Returns the node with idle CPUs and free memory for all of the process, counting what it already has there; of several,
+    /// the one with the most of its memory, as that need not be moved.
     pub fn advised(&self) -> Option<u32> {
         let none = PlacedShare::default();
         let share = |node: &u32| self.shares.get(node).unwrap_or(&none);
@@ -121,7 +122,7 @@ impl ProcessPlacement<'_> {
         Some(*fit.0)
     }
 
-    /// The CPUs of that node.
+    /// Returns the CPUs of that node.
     pub fn advised_cpus(&self) -> Option<String> {
         Some(cpu_list::format(&self.nodes.get(&self.advised()?)?.cpus))
     }
@@ -135,7 +136,7 @@ mod tests {
 
     const TASK: TaskKey = TaskKey { pid: 7, tid: 7, start: 1 };
 
-    /// Two nodes with a CPU each. The process has 1 GB on node 0 and uses the CPU of node 1; of CPU 0 `busy` per cent are used.
+    /// Two nodes with a CPU each. The process has 1 GB on node 0 and uses the CPU of node 1; CPU 0 is `busy` per cent busy.
     fn machine(busy: u64, free: f64) -> Window {
         window([0, 10], |t, s| {
             for (node, busy) in [(0, busy), (1, 100)] {

@@ -1,4 +1,4 @@
-//! Local ports that connections to one peer take up.
+//! Local ports in use by connections to one peer.
 
 use crate::signal::{Entity, mean, netns, over, share_of_true, signals};
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use whyslow_model::catalogue::{Connection, EndedConnections, PortsUsed, Setting}
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
-/// From this share on, they count as used up in a sample: those that become free between two attempts are few.
+/// Share of ports in use from which a sample counts as exhausted: few become free between two attempts.
 const USED_UP: f64 = 0.98;
 
-/// The ports that there are for connections, according to the setting (ip_local_port_range).
+/// Returns the number of local ports for connections, according to the setting (ip_local_port_range).
 pub fn in_range(window: &Window) -> Option<f64> {
     let settings = window.newest::<Setting>();
     let range = settings.get("net.ipv4.ip_local_port_range")?.value.get()?;
@@ -19,12 +19,12 @@ pub fn in_range(window: &Window) -> Option<f64> {
     (low <= high).then(|| f64::from(high - low) + 1.0)
 }
 
-/// What the signals of a peer that takes up many ports are computed from.
+/// Inputs of the signals of a peer whose connections use many ports.
 pub struct PortUse<'w> {
     ports: &'w Change<'w, PortsUsed>,
-    /// Where it was not read along with them, as in captures.
+    /// The size of the port range where it was not read along with the ports, as in captures.
     in_range: Option<f64>,
-    /// What is known of short connections to the same address.
+    /// Ended connections to the same address.
     attempts: Option<&'w Change<'w, EndedConnections>>,
 }
 
@@ -43,7 +43,7 @@ signals! { p: PortUse<'_>;
     "ports.refused" "1/s" "attempts to connect to this address that failed because no port was left", "Δfailed attempts / Δt", "BPF: inet_sock_set_state", normal "0/s" => p.attempts.and_then(|a| a.rate(|a| a.no_port));
 }
 
-/// A process that has connections to a peer: the one with most of them.
+/// Returns the process with the most connections to a peer.
 fn holder(window: &Window, namespace: &str, peer: &str) -> Option<f64> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for connection in window.newest::<Connection>().into_values() {
@@ -55,7 +55,7 @@ fn holder(window: &Window, namespace: &str, peer: &str) -> Option<f64> {
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(pid, _)| f64::from(pid))
 }
 
-/// The peers to which connections take up many ports.
+/// Returns the peers whose connections use many ports.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let attempts = window.changes::<EndedConnections>();
     let in_range = in_range(window);

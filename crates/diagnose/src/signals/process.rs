@@ -9,33 +9,33 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::polling::is_polling_thread;
 use whyslow_model::window::{Change, Window};
 
-/// Seconds to fill a CPU's own cache anew: about 1 MiB, at the 10 GB/s at which memory or a shared cache gives it.
+/// Seconds to refill a CPU's private cache: about 1 MiB, at the 10 GB/s of memory or a shared cache.
 const REFILL: f64 = 100e-6;
 
-/// What a process' signals are computed from.
+/// Inputs of a process' signals.
 pub struct ProcessUse<'w> {
     task: &'w TaskUse,
     change: &'w Change<'w, Process>,
-    /// Seconds over which CPU time was counted of any process.
+    /// Seconds over which CPU time was counted for any process.
     counted: Option<f64>,
     page_size: f64,
     resident: Resident,
-    /// How many mappings any process can have.
+    /// Maximum number of mappings of a process.
     mappings_limit: Option<f64>,
     growth: Option<f64>,
     /// Processes and threads created on the whole machine, 1/s.
     forks: Option<f64>,
-    /// Seconds since it began; unknown in captures, which rarely show when.
+    /// Seconds since it started; unknown in captures, which rarely show when.
     age: Option<f64>,
-    /// The room that it takes up by growing: the machine's, or that of one of its control groups.
+    /// The memory that it exhausts by growing: the machine's, or that of one of its control groups.
     room: Option<&'w Room>,
-    /// On which NUMA nodes it has its memory and runs, if that was read.
+    /// NUMA nodes where it has its memory and runs, if that was read.
     placement: Option<ProcessPlacement<'w>>,
-    /// The CPUs that it may run on, if it may not on all.
+    /// The CPUs that it may run on, if it may not run on all.
     bound: Option<&'w str>,
 }
 
-/// What all processes hold in memory: their sum, and the largest.
+/// Resident memory of all processes: the sum, and the largest.
 #[derive(Clone, Copy)]
 struct Resident {
     sum: f64,
@@ -50,28 +50,28 @@ impl Resident {
 }
 
 impl<'w> ProcessUse<'w> {
-    /// Bytes it moved through read and write calls from one switch to the next.
+    /// Returns the bytes moved through read and write calls per context switch.
     fn bytes_per_switch(&self) -> Option<f64> {
         let moved = self.change.rate(|p| p.read_chars)? + self.change.rate(|p| p.write_chars)?;
         over(Some(moved), self.task.switches())
     }
 
-    /// CPUs' worth of time that it used in user mode.
+    /// Returns the CPUs' worth of time that it used in user mode.
     fn user(&self) -> Option<f64> {
         Some(self.task.cpu? - self.task.system?)
     }
 
-    /// CPUs' worth of kernel time over the whole time, however short a part of it the process lived.
+    /// Returns the CPUs' worth of kernel time over the whole time, however short a part of it the process lived.
     fn system_mean(&self) -> Option<f64> {
         ratio(over(self.change.grown(|p| p.system), self.counted))
     }
 
-    /// Share of the samples in which its first thread ran or wanted to.
+    /// Returns the share of the samples in which its first thread was runnable.
     fn runnable(&self) -> Option<f64> {
         mean(self.change.rows().filter_map(|p| p.state.get()).map(|state| f64::from(u8::from(state == "R"))))
     }
 
-    /// CPU time from one move to another CPU to the next.
+    /// Returns the CPU time per migration.
     fn run_per_migration(&self) -> Option<f64> {
         over(self.task.cpu, self.task.migrations)
     }
@@ -81,7 +81,7 @@ impl<'w> ProcessUse<'w> {
         since_start(self.change, shortage::own_memory)
     }
 
-    /// An estimate: direct I/O takes no memory, and the fault of a huge page counts as one page.
+    /// Estimates the memory that it allocates: direct I/O takes none, and the fault of a huge page counts as one page.
     fn memory_taken(&self) -> Option<f64> {
         Some(self.change.rate(|p| p.minor_faults)? * self.page_size + self.task.storage?)
     }
@@ -95,7 +95,7 @@ impl<'w> ProcessUse<'w> {
         over(self.change.last().mappings.get(), self.mappings_limit)
     }
 
-    /// Whether it is near one of its limits.
+    /// Returns true if it is near one of its limits.
     fn is_near_limit(&self) -> bool {
         [self.open_files_share(), self.mappings_share()].into_iter().flatten().any(|share| share > 0.5)
     }
@@ -194,12 +194,12 @@ signals! { p: ProcessUse<'_>;
     "proc.moved_waking" "1/s" "moves of threads that woke where a CPU was free", "Δmoves in state TASK_WAKING / Δt", "BPF: sched_migrate_task", normal "migrations at wake-up to an idle CPU" => p.task.sleep.moved_waking;
 }
 
-/// The subject a process is.
+/// Returns the subject for a process.
 pub fn subject(task: &TaskUse) -> Subject {
     Subject { pid: Some(task.key.pid), ..Subject::new("process", task.command.clone()) }
 }
 
-/// Every process. Most sleep through the window and are near no limit; no rule is judged on those.
+/// Returns every process. Most sleep through the window and are near no limit; no rule is judged on those.
 pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
     let page_size = page_size(window);
@@ -259,7 +259,7 @@ signals! { t: TaskUse;
     "thread.threads" "count" "threads of its process", "1 where it was the only one throughout", "/proc/PID/stat", normal "1 where it is the process' only thread" => t.threads;
 }
 
-/// The threads that ran, were blocked, or kept others waiting.
+/// Returns the threads that ran, were blocked, or kept others waiting.
 pub fn threads(threads: &[TaskUse]) -> Vec<Entity> {
     let took_part = |t: &&TaskUse| t.cpu != Some(0.0) || t.blocked > 0.0 || t.kept_waiting.is_some();
     let entity = |t: &TaskUse| {
@@ -282,7 +282,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The signals of a process that starts from nothing and has come to `end` after two seconds.
+    /// Returns the signals of a process that starts at zero and reaches `end` after two seconds.
     fn over_two_seconds(end: ProcessRow) -> impl Fn(&str) -> Option<f64> {
         let zero = || 0.into();
         let start = ProcessRow {
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_lies_between_two_switches() {
-        // 0.1 s of own work and 0.9 s of the kernel's in 100,000 switches, each of which handed 2 bytes over.
+        // 0.1 s of own work and 0.9 s of kernel time in 100,000 switches, each of which moved 2 bytes.
         let of = over_two_seconds(ProcessRow {
             user: (100 * MS).into(),
             system: (900 * MS).into(),
@@ -380,7 +380,7 @@ mod tests {
                 ..process()
             })
         };
-        // A second of work in 2000 stays of 500 us each, of which filling a cache takes up to 100 us.
+        // A second of work in 2000 periods of 500 us each; filling a cache takes up to 100 us of each.
         let of = moved(2000);
         assert_eq!((of("proc.migrations"), of("proc.run_per_migration")), (Some(1000.0), Some(500e-6)));
         assert_eq!(of("proc.refill_share"), Some(0.2));

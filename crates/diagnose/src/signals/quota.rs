@@ -1,8 +1,8 @@
-//! A control group's I/O limit on one device, and what the device would do for the group without it.
+//! A control group's I/O limit on one device, and the performance of the group without the limit.
 //!
-//! A thread that waits for each read in turn spends its time on what it does between reads, and on waiting. Without the limit it
-//! waits for the device alone (the interactive response time law of a closed system: Denning and Buzen, The Operational Analysis of
-//! Queueing Network Models, 1978).
+//! A thread that waits for each read in turn spends its time on its work between reads, and on waiting. Without the limit it
+//! waits for the device alone (the interactive response time law of a closed system: Denning and Buzen, The Operational Analysis
+//! of Queueing Network Models, 1978).
 
 use super::depth;
 use super::group::{BlockedMembers, stalled_lately};
@@ -12,14 +12,14 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::value::{Counter, Gauge, Name};
 use whyslow_model::window::{Change, Window};
 
-/// If reads are at least this share of what a group does, what is computed for reads holds for the group.
+/// Minimum share of reads in a group's I/O for the result for reads to hold for the group.
 const NEARLY_ALL: f64 = 0.9;
-/// The share of reads that are read ahead from which more than one can be in flight for a thread that waits.
+/// Share of readahead from which a waiting thread can have more than one read in flight.
 const AHEAD: f64 = 0.1;
 /// A thread that was blocked for less of the time does not count.
 const LEAST_WAIT: f64 = 0.1;
 
-/// What a limit's signals are computed from.
+/// Inputs of a limit's signals.
 pub struct QuotaUse<'w> {
     io: &'w Change<'w, GroupIo>,
     device: Option<&'w Change<'w, Disk>>,
@@ -28,17 +28,17 @@ pub struct QuotaUse<'w> {
     readers: Option<Readers>,
 }
 
-/// The group's threads that wait for reads, and what the device takes for one.
+/// The group's threads that wait for reads, and the device time of a read.
 struct Readers {
     /// For each thread the share of the time in which it waits.
     waits: Vec<f64>,
-    /// Reads a second of all of them.
+    /// Reads per second of all of them.
     rate: f64,
-    /// Seconds the device takes for a read.
+    /// Seconds that the device takes for a read.
     device_time: f64,
-    /// Mean number of reads in flight in the device at the issue of one, if known.
+    /// Mean number of reads in flight in the device when one is issued, if known.
     depth: Option<f64>,
-    /// How the device's time grows with those in flight, if known.
+    /// Growth of the device time with the number in flight, if known.
     scaling: Option<f64>,
 }
 
@@ -57,7 +57,8 @@ impl Readers {
         })
     }
 
-    /// Reads a second without the limit, where the device's time grows with the reads in flight to the power of `scaling`.
+    /// Returns the reads per second without the limit, where the device time grows with the reads in flight to the power of
+    /// `scaling`.
     fn attainable(&self, scaling: f64) -> Option<f64> {
         let deeper = (self.waits.len() as f64 / self.depth?.max(1.0)).max(1.0);
         let device_time = self.device_time * deeper.powf(scaling);
@@ -71,13 +72,13 @@ impl Readers {
 }
 
 impl QuotaUse<'_> {
-    /// The group's own pressure, which version 1 does not have: there by the states of its threads.
+    /// Returns the group's own pressure. Version 1 has none: there the states of its threads decide.
     fn stall(&self) -> Option<f64> {
         let pressure = self.group.and_then(|g| stalled_lately(g, |g| g.psi_io_some, |g| g.psi_io_avg60));
         pressure.or(self.blocked)
     }
 
-    /// The nearest the group came to one of its four limits, as a mean over the window.
+    /// Returns the usage of the most used of the group's four limits, as a mean over the window.
     fn fill(&self) -> Option<f64> {
         let part = |rate: fn(&GroupIo) -> Counter, limit: fn(&GroupIo) -> Gauge| {
             over(self.io.rate(rate), limit(self.io.last()).get())
@@ -112,7 +113,7 @@ signals! { q: QuotaUse<'_>;
     "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat", normal "below 10 %" => q.stall();
 }
 
-/// Every group with an I/O limit, device by device.
+/// Returns every group with an I/O limit, device by device.
 pub fn entities(window: &Window, members: &BlockedMembers<'_>) -> Vec<Entity> {
     let devices = window.changes::<Disk>();
     let groups = window.changes::<Group>();
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn a_thread_that_only_waits_reads_as_fast_as_the_device() {
         assert!((readers(&[1.0], 50.0, 1.0).attainable(0.0).unwrap() - 1000.0).abs() < 1e-9);
-        // 50 reads a second in a tenth of the time: 2 ms each, beside 1 ms in the device.
+        // 50 reads per second in a tenth of the time: 2 ms each, plus 1 ms in the device.
         assert!((readers(&[0.9], 50.0, 1.0).attainable(0.0).unwrap() - 1000.0 / 3.0).abs() < 1e-9);
     }
 
@@ -161,14 +162,14 @@ mod tests {
         let four = readers(&[1.0; 4], 50.0, 1.0);
         assert!((four.attainable(0.0).unwrap() - 4000.0).abs() < 1e-9);
         assert!((four.attainable(1.0).unwrap() - 1000.0).abs() < 1e-9);
-        // With two in flight already, four take twice as long.
+        // With two already in flight, four take twice as long.
         assert!((readers(&[1.0; 4], 50.0, 2.0).attainable(1.0).unwrap() - 2000.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_thread_that_waits_less_does_more_between_reads() {
-        // 90 reads a second, in proportion to the waiting: 60 of the first, 30 of the second, which does something else for
-        // (1 - 0.5) / 30 s between two of them.
+        // 90 reads per second, in proportion to the waiting: 60 of the first, 30 of the second, which does something else for (1
+        // - 0.5) / 30 s between two of them.
         let both = readers(&[1.0, 0.5], 90.0, 1.0).attainable(0.0).unwrap();
         assert!((both - (1000.0 + 1.0 / (0.5 / 30.0 + 0.001))).abs() < 1e-6, "{both}");
     }

@@ -1,5 +1,5 @@
-//! Who reclaims memory: the kernel's threads in the background (kswapd, kcompactd), or programs before they get some (mm/vmscan.c,
-//! mm/compaction.c). Pressure does not tell them apart (kernel/sched/psi.c).
+//! Memory reclaim, in the background by kernel threads (kswapd, kcompactd) or directly by programs that allocate memory
+//! (mm/vmscan.c, mm/compaction.c). Pressure does not distinguish them (kernel/sched/psi.c).
 
 use super::sleep::ReclaimUse;
 use super::task::TaskUse;
@@ -9,9 +9,9 @@ use whyslow_model::catalogue::{DirectReclaim, Vmstat};
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
-/// The source that measures what programs reclaim.
+/// The source that measures reclaim by programs.
 const SOURCE: &str = "bpf/reclaim";
-/// Bytes a second that are swapped in, or read again soon after eviction, from which programs wait for those, too.
+/// Bytes per second of swap-ins or refaults above which programs also wait for those.
 const PAGED_IN: f64 = 100e3;
 
 /// Reclaim of memory over a window.
@@ -19,7 +19,7 @@ const PAGED_IN: f64 = 100e3;
 pub struct Reclaim<'w> {
     vmstat: Option<Change<'w, Vmstat>>,
     page_size: f64,
-    /// The programs that reclaimed most, and that compacted most; and the threads that one had at work for its memory in any way.
+    /// The programs that reclaimed most, compacted most, and did most of both together.
     reclaimed: OwnWork<'w>,
     compacted: OwnWork<'w>,
     worked: OwnWork<'w>,
@@ -32,16 +32,16 @@ pub struct Reclaim<'w> {
 /// Work that programs did for their own memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum OwnWork<'w> {
-    /// It was not traced, or not for long enough.
+    /// The work was not traced, or not for long enough.
     #[default]
     Unknown,
     None,
-    /// The program that did most, and its mean number of threads at it.
+    /// The program that did most, and its mean number of threads doing it.
     Most(&'w str, f64),
 }
 
 impl<'w> OwnWork<'w> {
-    /// `is_traced` for all of the time that is known of.
+    /// Finds the program with the most work; `is_traced` is true if the whole window was traced.
     fn most(tasks: &'w [TaskUse], is_traced: bool, part: impl Fn(&ReclaimUse) -> Option<f64>) -> Self {
         let parts = tasks.iter().filter(|task| !task.kernel);
         let parts = parts.filter_map(|task| Some((task, part(&task.sleep.reclaim).filter(|part| *part > 0.0)?)));
@@ -52,12 +52,12 @@ impl<'w> OwnWork<'w> {
         }
     }
 
-    /// The same where a count of the kernel says whether there was any.
+    /// Replaces `Unknown` by `None` if a kernel counter shows that there was no such work.
     fn or_counted(self, times: Option<f64>) -> Self {
         if self == Self::Unknown && times == Some(0.0) { Self::None } else { self }
     }
 
-    /// The share of the time that the program lost, at most all of it.
+    /// Returns the share of the time that the program lost, at most 1.
     pub fn lost(self) -> Option<f64> {
         match self {
             Self::Unknown => None,
@@ -66,19 +66,19 @@ impl<'w> OwnWork<'w> {
         }
     }
 
-    /// The program that lost most.
+    /// Returns the program that lost most.
     pub fn program(self) -> Option<&'w str> {
         if let Self::Most(name, _) = self { Some(name) } else { None }
     }
 }
 
 impl<'w> Reclaim<'w> {
-    /// Over this window, of these processes.
+    /// Computes the reclaim of this window by these processes.
     pub fn of(window: &'w Window, sources: &Sources, tasks: &'w [TaskUse]) -> Self {
         let vmstat = window.change::<Vmstat>();
         let grown = |f: fn(&Vmstat) -> Counter| vmstat.as_ref().and_then(|v| v.grown(f));
         let rows = window.changes::<DirectReclaim>();
-        // Rows that were read once do not tell what was done meanwhile.
+        // Rows that were read once do not show what was done in between.
         let is_traced = if rows.is_empty() {
             sources.was_read(SOURCE)
         } else {
@@ -102,43 +102,43 @@ impl<'w> Reclaim<'w> {
         }
     }
 
-    /// What programs did to reclaim memory of the machine.
+    /// Returns the work of programs to reclaim memory of the machine.
     pub fn reclaimed(&self) -> OwnWork<'w> {
         self.reclaimed
     }
 
-    /// What programs did to get blocks of contiguous pages.
+    /// Returns the work of programs to get blocks of contiguous pages.
     pub fn compacted(&self) -> OwnWork<'w> {
         self.compacted
     }
 
-    /// Share of the time in which the kernel's threads reclaimed or compacted memory.
+    /// Returns the share of the time in which kernel threads reclaimed or compacted memory.
     pub fn background(&self) -> Option<f64> {
         self.background
     }
 
-    /// Bytes reclaimed per second, by whomever.
+    /// Returns the bytes reclaimed per second, by kswapd and by programs.
     pub fn rate(&self) -> Option<f64> {
         let vmstat = self.vmstat.as_ref()?;
         Some(sum([vmstat.rate(|v| v.pgsteal_kswapd), vmstat.rate(|v| v.pgsteal_direct)])? * self.page_size)
     }
 
-    /// The part of the reclaimed pages that programs reclaimed themselves.
+    /// Returns the share of the reclaimed pages that programs reclaimed themselves.
     pub fn direct_share(&self) -> Option<f64> {
         let vmstat = self.vmstat.as_ref()?;
         let direct = vmstat.rate(|v| v.pgsteal_direct)?;
         over(Some(direct), Some(direct + vmstat.rate(|v| v.pgsteal_kswapd)?))
     }
 
-    /// The time that programs took for what they scanned themselves, at kswapd's speed: mean number of them, at most 1.
+    /// Estimates the mean number of programs in direct reclaim, at most 1, from the pages they scanned at kswapd's speed.
     pub fn estimate(&self) -> Option<f64> {
         let vmstat = self.vmstat.as_ref()?;
         let ratio = over(vmstat.grown(|v| v.pgscan_direct), vmstat.grown(|v| v.pgscan_kswapd))?;
         Some((self.kswapd? * ratio).min(1.0))
     }
 
-    /// Of the share of the time in which anything waited for memory, what programs waited. Reclaim in the background is taken off only
-    /// if it was traced what programs did themselves, and if they can have waited for nothing else.
+    /// Returns the programs' part of the share of the time in which any task waited for memory. Subtracts background reclaim
+    /// only if direct reclaim was traced, and if programs cannot have waited for anything else.
     pub fn programs_wait(&self, pressure: f64) -> f64 {
         let paged_in = |f: fn(&Vmstat) -> Counter| {
             self.vmstat.as_ref().and_then(|v| v.rate(f)).is_none_or(|pages| pages * self.page_size > PAGED_IN)
@@ -164,7 +164,7 @@ mod tests {
     const KSWAPD: TaskKey = TaskKey { pid: 50, tid: 50, start: 1 };
     const PROGRAM: TaskKey = TaskKey { pid: 700, tid: 700, start: 9 };
 
-    /// kswapd uses 0.4 CPUs and waits 0.05 s a second for one, and scans 4,000 pages. A program scans 1,000.
+    /// kswapd uses 0.4 CPUs and waits 0.05 s per second for one, and scans 4,000 pages. A program scans 1,000.
     fn reclaiming(refaults: u64, traced: impl Fn(u64) -> Option<DirectReclaim>) -> Window {
         window([0, 2], |t, s| {
             let process = |task, name: &str, kernel: u64, cpu_ms: u64, delay_ms: u64| ProcessRow {
@@ -211,7 +211,7 @@ mod tests {
         with(&reclaiming(0, web(150)), |reclaim| {
             assert_eq!(reclaim.reclaimed(), OwnWork::Most("web", 0.15));
             assert_eq!(reclaim.compacted(), OwnWork::None);
-            // 4,000 pages of 4 KiB a second, one in four of them by the program.
+            // 4,000 pages of 4 KiB per second, one in four of them by the program.
             assert_eq!((reclaim.rate(), reclaim.direct_share()), (Some(16_384_000.0), Some(0.25)));
         });
     }
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(wait(0, true, 0.45), 0.02);
         assert_eq!(wait(0, true, 0.75), 0.3, "for something that was not traced");
         assert_eq!(wait(0, false, 0.45), 0.45);
-        // 100 pages a second are read again.
+        // 100 pages per second are refaulted.
         assert_eq!(wait(100, true, 0.45), 0.45);
     }
 }

@@ -1,4 +1,4 @@
-//! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
+//! Reports by programs and drives about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -6,22 +6,22 @@ use whyslow_model::catalogue::{Condition, Database, Drive, Latency, Monitor, Pin
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
-/// What the signals of a transfer are computed from.
+/// Inputs of a transfer's signals.
 pub struct Timed<'w> {
     transfer: &'w Transfer,
     /// The fastest transfer of the same tool from the same place.
     best: &'w Transfer,
-    /// The fastest one that differs only in its I/O scheduler.
+    /// The fastest transfer that differs only in its I/O scheduler.
     rival: Option<&'w Transfer>,
 }
 
 impl Timed<'_> {
-    /// Time that the fastest transfer's rate would have saved.
+    /// Returns the share of the time that the fastest transfer's rate would have saved.
     fn lost(&self) -> Option<f64> {
         over(self.transfer.rate.get(), self.best.rate.get()).map(|part| 1.0 - part)
     }
 
-    /// Bytes over time, where no rate was printed.
+    /// Returns the transfer's duration in seconds.
     fn seconds(&self) -> Option<f64> {
         self.transfer.time.get().map(|ns| ns / 1e9)
     }
@@ -52,27 +52,27 @@ signals! { t: Timed<'_>;
     "timed.lost" "ratio" "share of its time that the fastest one's rate would have saved", "1 - rate / fastest rate", "output of dd, iperf" => t.lost();
 }
 
-/// Its options, except those that have signals of their own.
+/// Iterates over its options, except those that have signals of their own.
 fn other_options(transfer: &Transfer) -> impl Iterator<Item = &str> {
     transfer.options.get().unwrap_or_default().split(", ").filter(|option| !option.starts_with("window="))
 }
 
-/// The I/O scheduler among its options.
+/// Returns the I/O scheduler among its options.
 fn scheduler(transfer: &Transfer) -> Option<&str> {
     transfer.options.get()?.split(", ").find_map(|option| option.strip_prefix("scheduler="))
 }
 
-/// What transfers have in common that can be compared: the tool, where it read or wrote, and the options that matter.
+/// Common properties of comparable transfers: the tool, where it read or wrote, and the options that matter.
 type TransferKind<'w> = (Option<&'w str>, Option<&'w str>, Vec<&'w str>);
 
-/// What transfers have in common that differ in nothing but the I/O scheduler: also the block and the bytes, as bits of numbers.
+/// Common properties of transfers that differ only in the I/O scheduler: also the block size and the bytes, as bits of numbers.
 type SchedulerTrial<'w> = (TransferKind<'w>, Option<u64>, Option<u64>);
 
 fn kind_of(transfer: &Transfer) -> TransferKind<'_> {
     (transfer.tool.get(), transfer.what.get(), other_options(transfer).collect())
 }
 
-/// The trial of a scheduler, and the scheduler.
+/// Returns the trial of a scheduler, and the scheduler.
 fn trial_of(transfer: &Transfer) -> Option<(SchedulerTrial<'_>, &str)> {
     let scheduler = scheduler(transfer)?;
     let (tool, what, mut options) = kind_of(transfer);
@@ -81,17 +81,17 @@ fn trial_of(transfer: &Transfer) -> Option<(SchedulerTrial<'_>, &str)> {
     Some((((tool, what, options), bits(transfer.block.get()), bits(transfer.bytes.get())), scheduler))
 }
 
-/// The faster of two transfers with a known rate.
+/// Returns the faster of two transfers with a known rate.
 fn faster<'w>(best: Option<&'w Transfer>, other: &'w Transfer) -> Option<&'w Transfer> {
     let rate = |transfer: &Transfer| transfer.rate.get().unwrap_or(0.0);
     other.rate.get()?;
     Some(best.filter(|best| rate(best) > rate(other)).unwrap_or(other))
 }
 
-/// Every transfer.
+/// Returns every transfer.
 pub fn transfers(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Transfer>();
-    // What differs in more than its blocks or its buffer is not slower because of them.
+    // A transfer that differs in more than its blocks or its buffer is not slower because of them.
     let mut best_of: HashMap<TransferKind<'_>, &Transfer> = HashMap::new();
     let mut trials: HashMap<SchedulerTrial<'_>, BTreeMap<&str, &Transfer>> = HashMap::new();
     for transfer in all.values().copied().filter(|transfer| transfer.rate.get().is_some()) {
@@ -104,7 +104,7 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
     }
     all.values()
         .map(|transfer| {
-            // A transfer that has not run yet still shows its buffer.
+            // A transfer that has not run yet already shows its buffer.
             let best = best_of.get(&kind_of(transfer)).copied().unwrap_or(transfer);
             let kind = if transfer.tool.get().is_some_and(|tool| tool.starts_with("iperf")) {
                 "connection"
@@ -120,7 +120,7 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
         .collect()
 }
 
-/// Echoes of one size to a host, and the largest smaller size that came back from it.
+/// Echoes of one size to a host, and the largest smaller size that the host answered.
 pub struct PingUse<'w> {
     ping: &'w Ping,
     passed: Option<f64>,
@@ -141,7 +141,7 @@ signals! { p: PingUse<'_>;
     "ping.passed_size" "count" "the largest smaller size that came back from the same host", "max(size)", "output of ping" => p.passed;
 }
 
-/// Every host that was pinged, for each size.
+/// Returns every host that was pinged, for each size.
 pub fn pings(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Ping>();
     // Sizes are whole numbers of bytes.
@@ -174,7 +174,7 @@ fn latency(row: &Latency, quantile: f64) -> Option<f64> {
     ratio(row.time.quantile(quantile))
 }
 
-/// Everything that was timed.
+/// Returns every traced latency.
 pub fn latencies(window: &Window) -> Vec<Entity> {
     let subject = |row: &Latency| match row.subject.get() {
         Some(_) => Subject::new("process", row.what.to_string()),
@@ -246,7 +246,7 @@ signals! { d: Database;
     "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO", normal "0" => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
 }
 
-/// Every instance.
+/// Returns every database instance.
 pub fn databases(window: &Window) -> Vec<Entity> {
     let instances = window.newest::<Database>();
     instances.into_values().map(|d| Entity::of(Subject::new("database", d.instance.to_string()), d)).collect()
@@ -259,7 +259,7 @@ signals! { c: Condition;
     "condition.memory_limit" "bytes" "memory limit of the container", "Limits: memory", "kubectl describe", normal "above what the container needs" => c.memory_max.get();
 }
 
-/// Every condition of a node, pod or container.
+/// Returns every condition of a node, pod or container.
 pub fn conditions(window: &Window) -> Vec<Entity> {
     let subject = |c: &Condition| {
         let name = c.object.get().unwrap_or(&c.name).to_owned();
@@ -278,7 +278,7 @@ signals! { z: Zone;
     "zone.huge_share" "ratio" "share of the free pages in blocks of order 9 and more", "pages in such blocks / free pages", "/proc/buddyinfo", normal "above 0" => z.huge_share.get();
 }
 
-/// Every zone of the machine's memory.
+/// Returns every zone of the machine's memory.
 pub fn zones(window: &Window) -> Vec<Entity> {
     window.newest::<Zone>().into_values().map(|z| Entity::of(Subject::new("zone", z.name.to_string()), z)).collect()
 }
@@ -320,13 +320,13 @@ signals! { m: Monitor;
     "monitor.place" "text" "the method that this thread is in", "its innermost frame", "jstack", normal "a short method" => m.place.get();
 }
 
-/// Every lock that threads wait for.
+/// Returns every lock that threads wait for.
 pub fn monitors(window: &Window) -> Vec<Entity> {
     let monitors = window.newest::<Monitor>();
     monitors.into_values().map(|m| Entity::of(Subject::new("lock", m.class.to_string()), m)).collect()
 }
 
-/// Every drive that reported.
+/// Returns every drive that reported.
 pub fn drives(window: &Window) -> Vec<Entity> {
     let drives = window.newest::<Drive>();
     drives.into_values().map(|d| Entity::of(Subject::new("device", d.device.to_string()), d)).collect()
@@ -345,12 +345,12 @@ signals! { p: Profile;
     "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top", normal "below 10 %: the time is spread over many functions" => of_own_time(p, p.function_share.get());
 }
 
-/// The part of a program's CPU time. Samples that the list does not show may be its own, too.
+/// Returns the samples as a share of a program's CPU time. Samples that the list does not show may also be its own.
 fn of_own_time(p: &Profile, samples: Option<f64>) -> Option<f64> {
     over(samples, Some((p.share.get()? + p.unlisted.get()?).min(1.0)))
 }
 
-/// Every program in a profile.
+/// Returns every program in a profile.
 pub fn profiles(window: &Window) -> Vec<Entity> {
     let programs = window.newest::<Profile>();
     programs.into_values().map(|p| Entity::of(Subject::new("process", p.program.to_string()), p)).collect()

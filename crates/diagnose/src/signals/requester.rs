@@ -10,16 +10,16 @@ use whyslow_model::topology::Topology;
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
-/// A process's use of a device, per second.
+/// A process' use of a device, per second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequesterUse {
-    /// The name of the process.
+    /// Name of the process.
     pub command: String,
-    /// Requests it issued.
+    /// Requests that it issued.
     pub requests: f64,
-    /// Seconds its requests waited in the queue.
+    /// Seconds that its requests waited in the queue.
     pub queue_time: f64,
-    /// Seconds the device took to serve them.
+    /// Seconds that the device took to serve them.
     pub device_time: f64,
     /// Seconds of the kernel's write-back of pages that this process dirtied.
     pub written_back: f64,
@@ -30,27 +30,27 @@ pub struct RequesterUse {
 }
 
 impl RequesterUse {
-    /// Mean number of requests in flight (Little's law).
+    /// Returns the mean number of requests in flight (Little's law).
     pub fn in_flight(&self) -> f64 {
         self.queue_time + self.device_time + self.written_back + self.committed
     }
 }
 
-/// Where write-back to another device takes no more than this part of the time, nearly all that was written went to this one.
+/// If write-back to other devices takes no more than this share of the time, nearly all writes went to this one.
 const LITTLE: f64 = 0.1;
 
 /// Kernel threads that write the journal of ext4 and ocfs2 for the callers of fsync (fs/jbd2/journal.c).
 const JOURNAL: &str = "jbd2/";
 
-/// The devices whose requests were traced.
+/// Returns the devices whose requests were traced.
 pub fn devices(window: &Window) -> BTreeSet<Name> {
     window.newest::<Request>().into_keys().map(|key| key.device).collect()
 }
 
-/// The use of each device by each process. The kernel's write-back is charged, by bytes, to the processes whose files were
-/// written back, or, if that was not traced, to those that wrote meanwhile. With write-back to several devices the latter
-/// holds only for processes that use the device themselves; the rest stays unattributed. Flushes and the journal, which
-/// the kernel writes for the callers of fsync, are charged to the processes found waiting for them.
+/// Returns the use of each device by each process. Attributes the kernel's write-back, by bytes, to the processes whose files
+/// were written back, or, if that was not traced, to those that wrote meanwhile. With write-back to several devices the latter
+/// holds only for processes that use the device themselves; the rest stays unattributed. Attributes flushes and the journal,
+/// which the kernel writes for the callers of fsync, to the processes found waiting for them.
 pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), RequesterUse> {
     let mut all: BTreeMap<(TaskKey, Name), RequesterUse> = BTreeMap::new();
     let mut written_back: BTreeMap<(Name, Name), f64> = BTreeMap::new();
@@ -110,14 +110,14 @@ pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap
     all
 }
 
-/// Whether what is written to one of these devices is not written to the other as well.
+/// Returns true if writes to one of these devices do not also reach the other.
 fn is_apart(a: &Name, b: &Name, topology: &Topology) -> bool {
     a != b && !topology.rests_on(a, b) && !topology.rests_on(b, a)
 }
 
-/// Which processes waited for flushes of a device. Their threads were found waiting for one; which device it was for is not seen,
-/// but fsync(2) writes the caller's pages first. Where none of them wrote to the device (sync(2) lets the kernel write), they are those
-/// that wrote to no other.
+/// Returns the processes that waited for flushes of a device. Their threads were found waiting for a flush of an unknown device,
+/// but fsync(2) writes the caller's pages first. If none of them wrote to the device (sync(2) lets the kernel write), returns
+/// those that wrote to no other.
 fn waiters<'t>(
     device: &Name,
     made: &BTreeMap<(TaskKey, Name), RequesterUse>,
@@ -133,7 +133,7 @@ fn waiters<'t>(
     if own.is_empty() { waited().filter(|t| !wrote_elsewhere(t)).collect() } else { own }
 }
 
-/// The processes whose bytes were written back, as far as is known, per second.
+/// Returns the processes whose bytes were written back, as far as is known, and the bytes per second.
 fn owners(window: &Window, tasks: &[TaskUse]) -> BTreeMap<TaskKey, f64> {
     let some = |(task, bytes): (TaskKey, Option<f64>)| Some((task, bytes.filter(|bytes| *bytes > 0.0)?));
     let closer = window.changes::<PageCache>();
@@ -145,7 +145,7 @@ fn owners(window: &Window, tasks: &[TaskUse]) -> BTreeMap<TaskKey, f64> {
     tasks.iter().filter(|t| !t.kernel).map(|t| (t.key, t.written)).filter_map(some).collect()
 }
 
-/// Those of `owners` that are in the control group which the write-back was charged to; all of them where none is, as with
+/// Returns those of `owners` in the control group that the write-back was charged to; all of them if none is in it, as with
 /// control groups of version 1, which charge it to the kernel (Documentation/admin-guide/cgroup-v2.rst: Writeback).
 fn members(owners: &BTreeMap<TaskKey, f64>, cgroup: &str, tasks: &[TaskUse]) -> BTreeMap<TaskKey, f64> {
     let inside = |task: &TaskKey| {
@@ -199,8 +199,9 @@ mod tests {
         assert_eq!(in_flight(&[(30, 100), (31, 300), (20, 0)]), [50.0, 80.0, 20.0, 60.0]);
     }
 
-    /// What was made of a device that is flushed all the time, half by its journal's writes, with processes that were found blocked, and
-    /// waiting for flushes, for these shares of the time. 30 writes to it, 31 reads, and 33 writes to another.
+    /// Returns the uses of a device that is flushed all the time, half of it by its journal's writes. The processes were found
+    /// blocked, and waiting for flushes, for these shares of the time. 30 writes to it, 31 reads, and 33 writes to another
+    /// device.
     fn committed<const N: usize>(waiting: [(u32, f64, f64); N]) -> BTreeMap<(TaskKey, Name), RequesterUse> {
         let window = window(1..3, |t, s| {
             let mut elsewhere = row(t, 33, "write", 5);

@@ -1,4 +1,4 @@
-//! Which device served a process: inferred from the bytes of both, or from the requests of the devices below.
+//! Finds the device that served a process: inferred from the bytes of both, or from the requests of the devices below.
 
 use super::requester;
 use crate::signal::sum;
@@ -15,24 +15,24 @@ pub(super) struct ByteRates {
     pub(super) written: f64,
 }
 
-/// The part of what a process read that a device must have delivered to be the one it read from: requests that were in
-/// flight when a sample was taken are counted for the one and not yet for the other.
+/// Minimum share of a process' reads that a device must have delivered to be the one it read from: requests in flight at a
+/// sample are already counted for the one and not yet for the other.
 const DELIVERED: f64 = 0.8;
 
-/// The part of what the devices on top of one did, or of what a disk did, from which one of them did all of it.
+/// Share of the activity from which one device counts as responsible for all of it.
 const ALL: f64 = 0.9;
 
-/// The whole devices that did anything.
+/// Whole devices with any activity.
 pub(super) struct Devices {
     rates: BTreeMap<Name, ByteRates>,
-    /// Bytes per second of all devices, partitions too.
+    /// Bytes per second of all devices, including partitions.
     moved: BTreeMap<Name, f64>,
-    /// Those without any request that BPF saw.
+    /// Devices without any request that BPF saw.
     pub(super) unseen: BTreeSet<Name>,
 }
 
 impl Devices {
-    /// Those of a window.
+    /// Collects the devices of a window.
     pub(super) fn of(window: &Window, topology: &Topology) -> Self {
         let seen = requester::devices(window);
         let mut devices = Self { rates: BTreeMap::new(), moved: BTreeMap::new(), unseen: BTreeSet::new() };
@@ -53,17 +53,18 @@ impl Devices {
         devices
     }
 
-    /// The devices on top of one, lowest first, through which all that it does was asked for: an array that it is a member of, the
-    /// volume on that. Where several of them ask for it, or a partition of its own does, the walk ends.
+    /// Returns the devices on top of this one, lowest first, that all its requests came through: an array that it is a member
+    /// of, the volume on that. The walk ends where several devices, or a partition of its own, issue requests.
     pub(super) fn through(&self, device: &Name, topology: &Topology) -> Vec<Name> {
         let moved = |name: &Name| self.moved.get(name).copied().unwrap_or(0.0);
         let mut way: Vec<Name> = Vec::new();
         loop {
             let at = way.last().unwrap_or(device);
-            // A loop device is no owner of what carries its file.
+            // A loop device does not own the device that holds its file.
             let above = || topology.above(at).filter(|upper| topology.relation(upper, at) != Some("loop"));
             let Some(most) = above().max_by(|a, b| moved(a).total_cmp(&moved(b))) else { break };
-            // A partition does what its disk does; the device mapper and md own what they are on, and may ask it for more or less.
+            // A partition does what its disk does; the device mapper and md own the devices they are on, and may issue more or
+            // fewer requests.
             let all = if topology.is_partition(most) { moved(at) } else { above().map(moved).sum() };
             if way.contains(most) || moved(most) == 0.0 || moved(most) < ALL * all {
                 break;
@@ -74,8 +75,8 @@ impl Devices {
         way
     }
 
-    /// The only one that can have served a process: that delivered as much as it read and, where it wrote, was written to
-    /// at all, for write-back takes its time. Of devices that lie on one another it is the uppermost.
+    /// Returns the only device that can have served a process: it delivered as much as the process read and, if the process
+    /// wrote, was written to at all, for write-back takes its time. Of stacked devices it is the uppermost.
     pub(super) fn serving(&self, process: ByteRates, topology: &Topology) -> Option<Name> {
         let serves = |d: &ByteRates| d.read >= DELIVERED * process.read && (process.written == 0.0 || d.written > 0.0);
         let able: Vec<&Name> = self.rates.iter().filter(|(_, rates)| serves(rates)).map(|(name, _)| name).collect();

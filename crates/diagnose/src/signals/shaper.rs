@@ -1,4 +1,4 @@
-//! Shapers: queueing disciplines and classes with a rate, which hold packets back or drop them.
+//! Shapers: queueing disciplines and classes with a rate, which delay packets or drop them.
 
 use crate::signal::{Entity, mean, netns, over, share_of_true, signals};
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use whyslow_model::window::{Change, Window};
 
 /// Share of its rate from which a shaper counts as full in a sample, as for interfaces.
 const FULL: f64 = 0.85;
-/// A class has no more classes above it (TC_HTB_MAXDEPTH of include/uapi/linux/pkt_sched.h).
+/// Maximum number of classes above a class (TC_HTB_MAXDEPTH of include/uapi/linux/pkt_sched.h).
 const MAX_DEPTH: usize = 8;
 
-/// The handle, which is the last word of the name.
+/// Returns the handle, which is the last word of the name.
 fn handle<'a>(queue: &'a Change<'_, Qdisc>) -> &'a str {
     queue.key().name.rsplit(' ').next().unwrap_or_default()
 }
@@ -21,17 +21,18 @@ fn rate(queue: &Change<'_, Qdisc>) -> Option<f64> {
     queue.last().rate.get().filter(|rate| *rate > 0.0)
 }
 
-/// `1:` is a discipline, `1:10` a class of it.
+/// Returns true for a class: `1:` is a discipline, `1:10` a class of it.
 fn is_class(queue: &Change<'_, Qdisc>) -> bool {
     !handle(queue).ends_with(':')
 }
 
-/// What is not known to be below another is at the root.
+/// Returns true if the queue is at the root. A discipline whose parent is unknown counts as such.
 fn is_at_root(queue: &Change<'_, Qdisc>) -> bool {
     queue.last().parent.get().map_or(!is_class(queue), |parent| parent == "root")
 }
 
-/// Of the disciplines and classes of an interface, the shaper that everything sent passes through, if there is one.
+/// Returns the shaper that all sent packets pass through, among the disciplines and classes of an interface; `None` if there is
+/// none.
 pub(super) fn of_all<'q, 'w>(on_it: &[&'q Change<'w, Qdisc>]) -> Option<&'q Change<'w, Qdisc>> {
     let at_root = |is_wanted: fn(&Change<'_, Qdisc>) -> bool| {
         let found = on_it.iter().copied().filter(move |q| is_at_root(q) && is_wanted(q));
@@ -43,13 +44,13 @@ pub(super) fn of_all<'q, 'w>(on_it: &[&'q Change<'w, Qdisc>]) -> Option<&'q Chan
     rate(only).map(|_| only)
 }
 
-/// What a shaper's signals are computed from.
+/// Inputs of a shaper's signals.
 pub struct ShaperUse<'w> {
-    /// The one in which packets wait.
+    /// The queue in which packets wait.
     queue: &'w Change<'w, Qdisc>,
-    /// The one whose rate they wait for: the same, or a class above it.
+    /// The shaper whose rate they wait for: the same, or a class above it.
     limit: &'w Change<'w, Qdisc>,
-    /// Whether everything that the interface sends passes through that.
+    /// Whether all packets that the interface sends pass through `limit`.
     limits_all: bool,
 }
 
@@ -77,7 +78,7 @@ impl<'w> ShaperUse<'w> {
 
     fn waiting_share(&self) -> Option<f64> {
         let waiting = self.queue.readings(|q| q.backlog).map(|bytes| bytes > 0.0);
-        // That packets wait means something beside a rate of the same moment.
+        // Waiting packets are evidence only beside a rate of the same moment.
         share_of_true(waiting).filter(|_| !self.queue.is_since_boot() || self.limit.last().sending.get().is_some())
     }
 
@@ -90,12 +91,12 @@ impl<'w> ShaperUse<'w> {
         over(Some(drops), Some(drops + sent))
     }
 
-    /// How long a byte waits: what waits, at the rate at which it leaves (Little's law).
+    /// Returns how long a byte waits: the backlog over the rate at which it drains (Little's law).
     fn delay(&self) -> Option<f64> {
         over(mean(self.queue.readings(|q| q.backlog)), self.queue.rate(|q| q.bytes))
     }
 
-    /// How much it holds back, to find the one that holds back most.
+    /// Returns a score of how much it delays or drops, to find the worst shaper.
     fn severity(&self) -> f64 {
         let share = |known: Option<f64>| known.unwrap_or(0.0);
         share(self.full_share())
@@ -104,7 +105,7 @@ impl<'w> ShaperUse<'w> {
     }
 }
 
-/// What passes through a shaper, against its rate.
+/// Returns the rate through a shaper as a share of its limit.
 fn used(queue: &Change<'_, Qdisc>) -> Option<f64> {
     let sampled = queue.rate(|q| q.bytes).map(|bytes| bytes * 8.0).filter(|_| !queue.is_since_boot());
     over(sampled.or_else(|| queue.last().sending.get()), rate(queue))
@@ -124,7 +125,7 @@ signals! { s: ShaperUse<'_>;
     "shaper.dropping_share" "ratio" "share of the samples in which it dropped any", "steps with Δdrops > 0 / steps", "rtnetlink", normal "near 0" => s.dropping_share();
 }
 
-/// The shaper of each interface that holds most back.
+/// Returns, for each interface, the shaper that delays or drops most.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let queues = window.changes::<Qdisc>();
     let mut by_interface: BTreeMap<NetKey, Vec<&Change<'_, Qdisc>>> = BTreeMap::new();
@@ -149,7 +150,7 @@ mod tests {
     use crate::testing::window;
     use whyslow_model::diagnosis::Reading;
 
-    /// Ten seconds of an HTB of 100 Mbit/s. Class 1:20 may send 10 Mbit/s, and does: 1.25 MB a second, with 25 kB waiting and
+    /// Ten seconds of an HTB of 100 Mbit/s. Class 1:20 may send 10 Mbit/s, and does: 1.25 MB per second, with 25 kB waiting and
     /// one packet in ten dropped. The other class is idle.
     fn htb(parents: bool) -> Window {
         window([0, 5, 10], |t, s| {

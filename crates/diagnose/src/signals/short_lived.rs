@@ -1,31 +1,31 @@
 //! CPU time of processes that ended before they could be sampled.
 //!
-//! Where process exits are traced, each exit reports its CPU time. Elsewhere it is inferred: when a process waits for a
-//! child, it is charged the child's whole time (cutime and cstime of proc(5)), including that of the child's own
-//! children. Subtracting what samples saw while the child lived leaves the time that no sample saw.
+//! Where process exits are traced, each exit reports its CPU time. Elsewhere it is inferred: when a process waits for a child,
+//! it is charged the child's whole time (cutime and cstime of proc(5)), including that of the child's own children. Subtracting
+//! the time that samples saw while the child lived leaves the time that no sample saw.
 
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Process;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// The children of a process that no sample saw.
+/// Children of a process that no sample saw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShortLivedChildren {
     /// CPUs used.
     pub cpu: f64,
-    /// Exits per second; unknown if inferred.
+    /// Exits per second; `None` if inferred.
     pub rate: Option<f64>,
     /// The program that used most.
     pub name: Option<String>,
 }
 
-/// Unseen children, by parent.
+/// Returns the unseen children, by parent.
 pub fn by_parent(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
     if is_watched(window) { reported(window) } else { inferred(window) }
 }
 
-/// Whether process exits were traced: then each process that ended has a row with state X.
+/// Returns true if process exits were traced: then each process that ended has a row with state X.
 fn is_watched(window: &Window) -> bool {
     let ended = |p: &Process| p.state.get() == Some("X");
     window.snapshots().iter().any(|s| !s.task.exited_children.is_empty() || s.task.process.iter().any(ended))
@@ -62,7 +62,7 @@ fn inferred(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
     parents.into_iter().map(|(pid, ns)| (pid, unseen(ns))).collect()
 }
 
-/// Nanoseconds of unseen children's time from one snapshot to the next, by parent.
+/// Returns the nanoseconds of unseen children's time from one snapshot to the next, by parent.
 fn between(before: &Snapshot, after: &Snapshot) -> BTreeMap<u32, f64> {
     let mut charged: BTreeMap<u32, f64> = BTreeMap::new();
     for now in &after.task.process {
@@ -89,11 +89,11 @@ fn between(before: &Snapshot, after: &Snapshot) -> BTreeMap<u32, f64> {
     charged
 }
 
-/// The nearest ancestor that is still there: where parent and child end between two samples, the time of both goes up
-/// to the grandparent.
+/// Returns the nearest ancestor that still exists: where parent and child end between two samples, the time of both goes up to
+/// the grandparent.
 fn survivor(process: &Process, gone: &BTreeMap<u32, &Process>) -> Option<u32> {
     let mut parent = parent(process)?;
-    // A family tree has no circles, but what was read of it may: a number can be given anew meanwhile.
+    // A process tree has no cycles, but the data read of it may: PIDs can be reused between reads.
     for _ in 0..gone.len() {
         match gone.get(&parent) {
             Some(dead) => parent = self::parent(dead)?,

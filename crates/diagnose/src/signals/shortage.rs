@@ -1,19 +1,20 @@
-//! Memory that is running out: how much is left, how fast that becomes less, and for how long it lasts.
+//! Memory that is running out: how much is left, how fast it shrinks, and how long it will last.
 
 use crate::cgroup::in_group;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Group, Meminfo, Process};
 use whyslow_model::window::{Change, Window};
 
-/// Readings and seconds of them that make a trend: a program that starts takes its memory in less.
+/// Minimum number of readings, and minimum seconds between them, for a trend: a program that starts allocates its memory in
+/// less.
 const READINGS: usize = 5;
 const SECONDS: f64 = 4.0;
-/// The share of the steps that have to go one way for a level to keep on going that way.
+/// Minimum share of the steps that must go one way for a level to keep going that way.
 const KEEPS_ON: f64 = 0.75;
-/// The share of what it rose by that it has to keep: one that goes up and down as regularly as samples are taken can be found rising
-/// three times out of four.
+/// Minimum share of its rise that a level must keep: a level that goes up and down as regularly as samples are taken can be
+/// found rising three times out of four.
 const KEEPS: f64 = 0.5;
-/// The share of what uses memory up that one process has to be for it to be the one that does.
+/// Minimum share of the memory consumption that one process must cause to count as the consumer.
 const MOST: f64 = 0.5;
 
 /// Memory still available to the machine, or to a control group with a limit.
@@ -33,18 +34,18 @@ impl Room {
         Some(Self { of: of.to_owned(), left: last, shrinks: fall(left.into_iter()) })
     }
 
-    /// Whether something that grows at this rate is most of what uses it up.
+    /// Returns true if growth at this rate is most of the decrease.
     pub fn is_taken_by(&self, growth: f64) -> bool {
         self.shrinks.is_some_and(|rate| rate > 0.0 && growth > MOST * rate)
     }
 
-    /// Seconds until nothing is left, if it decreases.
+    /// Returns the seconds until nothing is left, if it decreases.
     pub fn exhausted_in(&self) -> Option<f64> {
         self.shrinks.filter(|rate| *rate > 0.0).map(|rate| self.left / rate)
     }
 }
 
-/// The memory available to the machine and to each control group with a limit.
+/// Memory available to the machine and to each control group with a limit.
 #[derive(Debug)]
 pub struct Rooms {
     machine: Option<Room>,
@@ -52,7 +53,7 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Computes them from a window.
+    /// Computes the available memory from a window.
     pub fn of(window: &Window) -> Self {
         let swap_free = swap_free(window);
         let groups = window.changes::<Group>();
@@ -60,18 +61,18 @@ impl Rooms {
         Self { machine: of_machine(window), groups: groups.map(|room| (room.of.clone(), room)).collect() }
     }
 
-    /// What is available to the machine.
+    /// Returns the memory available to the machine.
     pub fn of_the_machine(&self) -> Option<&Room> {
         self.machine.as_ref()
     }
 
-    /// What is available to the group of this path, if it has a limit.
+    /// Returns the memory available to the group of this path, if it has a limit.
     pub fn of_the_group(&self, path: &str) -> Option<&Room> {
         self.groups.get(path)
     }
 
-    /// The memory that a process in these control groups exhausts first by growing at this rate, if it is most of what
-    /// exhausts it.
+    /// Returns the memory that a process in these control groups exhausts first by growing at this rate, if the process is most
+    /// of the decrease.
     pub fn taken_by(&self, growth: f64, cgroups: Option<&str>) -> Option<&Room> {
         let within = self.groups.values().filter(|room| in_group(cgroups, &room.of));
         let taken = self.machine.iter().chain(within).filter(|room| room.is_taken_by(growth));
@@ -79,7 +80,7 @@ impl Rooms {
     }
 }
 
-/// Free swap, bytes; 0 if there is no swap, or none is reported.
+/// Returns the free swap, bytes; 0 if there is no swap, or none is reported.
 fn swap_free(window: &Window) -> f64 {
     window.the::<Meminfo>().and_then(|m| m.swap_free.get()).unwrap_or(0.0)
 }
@@ -96,7 +97,8 @@ fn of_machine(window: &Window) -> Option<Room> {
     Some(Room { shrinks, ..room })
 }
 
-/// What a control group with a limit may still take. Its page cache is given back at need, shared memory is not.
+/// Returns the memory that a control group with a limit may still allocate. Its page cache can be reclaimed, shared memory
+/// cannot.
 fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
     let left = |g: &Group| {
         let cache = (g.file.get().unwrap_or(0.0) - g.shmem.get().unwrap_or(0.0)).max(0.0);
@@ -107,23 +109,23 @@ fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
     Room::new(group.key(), group.course(left).collect())
 }
 
-/// How fast a level keeps falling, per second; 0 where it does not keep falling, `None` without enough readings.
+/// Returns how fast a level keeps falling, per second; 0 if it does not keep falling, `None` without enough readings.
 pub(super) fn fall(levels: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     climb(&levels.map(|(at, level)| (at, -level)).collect::<Vec<_>>())
 }
 
-/// How fast a process' own memory grows, bytes a second; 0 where it does not keep growing.
+/// Returns how fast a process' own memory grows, bytes per second; 0 if it does not keep growing.
 pub fn growth(process: &Change<'_, Process>) -> Option<f64> {
     climb(&process.course(own_memory).collect::<Vec<_>>())
 }
 
-/// Memory of a process' own, in bytes: pages of files that it mapped are page cache.
+/// Returns the private memory of a process, in bytes: mapped pages of files are page cache.
 pub fn own_memory(p: &Process) -> Option<f64> {
     Some(p.rss.get()? - p.rss_file.get().unwrap_or(0.0) + p.swap.get().unwrap_or(0.0))
 }
 
-/// How fast a level rises over the latter half of its readings; 0 where it does not keep rising. `None` where there are too
-/// few to tell.
+/// Returns how fast a level rises over the latter half of its readings; 0 if it does not keep rising, `None` without enough
+/// readings.
 pub fn climb(levels: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (levels.first()?, levels.last()?);
     if levels.len() < READINGS || last.0 - first.0 < SECONDS {
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(climb(&levels(|t| 300.0 * t.min(4.0))), Some(0.0), "a program that has started");
         assert_eq!(climb(&levels(|t| 300.0 * (t % 3.0))), Some(0.0), "up and down");
         assert_eq!(climb(&levels(|t| 300.0 * (t % 4.0))), Some(0.0), "three times up, once down");
-        // Of 300 a second, 200 are given back every fourth second: 4 x 300 - 200 in the latter five.
+        // Of 300 per second, 500 are released every fourth second.
         assert_eq!(
             climb(&levels(|t| 300.0 * t - 500.0 * (t / 4.0).floor())),
             Some(200.0),

@@ -1,8 +1,8 @@
-//! How the time of a read grows with its size: its transfer, without what each read takes whatever its size.
+//! Growth of a read's latency with its size: its transfer time, without the fixed cost of each read.
 //!
-//! Reads are compared with others that had as many requests beside them, and that were as adjacent: a seek, or another request,
-//! takes its time whatever the size. The slope is that of the least squares within these groups; its standard error follows from
-//! how the time of single reads is spread (Draper and Smith, Applied Regression Analysis, 1.4).
+//! Reads are compared with others that had as many requests in flight beside them, and that were as adjacent: a seek, or another
+//! request, takes its time whatever the size. The slope is that of the least squares within these groups; its standard error
+//! follows from the spread of the latencies of single reads (Draper and Smith, Applied Regression Analysis, 1.4).
 
 use crate::signal::ratio;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use whyslow_model::catalogue::Response;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::window::Change;
 
-/// The least number of reads of a size.
+/// Minimum number of reads of a size.
 const READS: f64 = 5.0;
 /// Interquartile range of a normal distribution, in standard deviations.
 const QUARTILES: f64 = 1.349;
-/// The least standard deviation, as a share of the median: what sizes differ in beyond chance.
+/// Minimum standard deviation, as a share of the median: the differences between sizes beyond chance.
 const LEAST_DEVIATION: f64 = 0.05;
 
 /// Reads of a size, as means.
@@ -33,17 +33,17 @@ impl Reads {
     }
 }
 
-/// The time that each further byte of a read takes.
+/// Time that each further byte of a read takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SizeSlope {
     /// Seconds per byte.
     pub(super) per_byte: f64,
-    /// Its standard error.
+    /// Standard error of `per_byte`.
     pub(super) error: f64,
 }
 
 impl SizeSlope {
-    /// From the reads of a device. `times` is how long each took there.
+    /// Computes the slope from the reads of a device. `times` are their latencies in the device.
     pub(super) fn of<'c, 'w: 'c>(
         classes: impl Iterator<Item = &'c Change<'w, Response>>,
         times: &Histogram,
@@ -68,9 +68,9 @@ impl SizeSlope {
         (squares > 0.0).then(|| Self { per_byte: products / squares, error: deviation / squares.sqrt() })
     }
 
-    /// Bytes a second in reads of `size` bytes, as many of which are in flight as `now`, with the slope so many standard errors larger.
-    /// A read takes no less time than a smaller one, and no more than in proportion to its bytes. That the transfers of several
-    /// reads share one path is assumed: together they take no less time than their bytes.
+    /// Returns the bytes per second in reads of `size` bytes, with as many in flight as `now`, and the slope larger by this many
+    /// standard errors. A read takes no less time than a smaller one, and no more than in proportion to its bytes. Assumes that
+    /// the transfers of several reads share one path: together they take no less time than their bytes.
     pub(super) fn rate(&self, size: f64, now: Stream, errors: f64) -> f64 {
         let per_byte = (self.per_byte + errors * self.error).clamp(0.0, now.seconds / now.size);
         let seconds = now.seconds + per_byte * (size - now.size).max(0.0);
@@ -79,25 +79,25 @@ impl SizeSlope {
     }
 }
 
-/// The reads of a device.
+/// Reads of a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Their mean size, in bytes.
+    /// Mean size, in bytes.
     pub(super) size: f64,
-    /// Mean time in the device.
+    /// Mean time in the device, in seconds.
     pub(super) seconds: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub(super) rate: f64,
 }
 
 impl Stream {
-    /// Mean number in flight (Little's law).
+    /// Returns the mean number in flight (Little's law).
     fn in_flight(self) -> f64 {
         self.rate / self.size * self.seconds
     }
 }
 
-/// The standard deviation of times, which few outliers do not change.
+/// Returns the standard deviation of times, estimated robustly against outliers.
 fn deviation(times: &Histogram) -> Option<f64> {
     let [first, median, third] = [0.25, 0.5, 0.75].map(|share| ratio(times.quantile(share)));
     Some(((third? - first?) / QUARTILES).max(LEAST_DEVIATION * median?))

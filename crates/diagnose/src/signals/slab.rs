@@ -3,7 +3,7 @@
 use whyslow_model::catalogue::Slab;
 use whyslow_model::window::Window;
 
-/// The cache that holds most memory among those that are not reclaimed when memory is needed.
+/// Returns the cache that holds the most memory among the unreclaimable ones.
 pub fn largest_fixed(window: &Window) -> Option<(&str, f64)> {
     let caches = window.newest::<Slab>().into_values();
     let fixed =
@@ -11,7 +11,7 @@ pub fn largest_fixed(window: &Window) -> Option<(&str, f64)> {
     fixed.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The one of them that grew most over the window, and how fast.
+/// Returns the unreclaimable cache that grew most over the window, and its growth rate.
 pub fn fastest_growing_fixed(window: &Window) -> Option<(&str, f64)> {
     let changes = window.changes::<Slab>().into_iter().filter(|slab| !is_reclaimable(slab.key()));
     let rates = changes.filter_map(|slab| {
@@ -22,7 +22,7 @@ pub fn fastest_growing_fixed(window: &Window) -> Option<(&str, f64)> {
     rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Caches of files, directories and pages (SLAB_RECLAIM_ACCOUNT).
+/// Returns true for caches of files, directories and pages (SLAB_RECLAIM_ACCOUNT).
 fn is_reclaimable(name: &str) -> bool {
     const NAMES: [&str; 8] = [
         "dentry",

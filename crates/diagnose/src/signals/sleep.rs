@@ -1,4 +1,4 @@
-//! What the threads of a process waited for, what they did for their memory, and how many a thread kept waiting, from BPF.
+//! Waits and memory work of the threads of a process, and the number of threads that each thread kept waiting, from BPF.
 
 use crate::signal::{over, ratio, sum};
 use std::collections::BTreeMap;
@@ -7,41 +7,41 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
-/// Mean numbers of threads of a process that waited for something; absent if not traced.
+/// Mean numbers of threads of a process that waited for something; `None` if not traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SleepUse {
-    /// For locks in user space.
+    /// Waiting for locks in user space.
     pub lock: Option<f64>,
-    /// Times a second one of them did.
+    /// Lock waits per second.
     pub lock_waits: Option<f64>,
-    /// In futex(2) for anything else.
+    /// Waiting in futex(2) for anything else.
     pub futex: Option<f64>,
-    /// For memory.
+    /// Waiting for memory.
     pub memory: Option<f64>,
-    /// Of these, held back because too much memory was dirty.
+    /// Of those waiting for memory, throttled because too much memory was dirty.
     pub dirty_throttle: Option<f64>,
-    /// For block I/O.
+    /// Waiting for block I/O.
     pub block_io: Option<f64>,
-    /// For the other end of a socket.
+    /// Waiting for the other end of a socket.
     pub network: Option<f64>,
-    /// For the other end of a pipe.
+    /// Waiting for the other end of a pipe.
     pub pipe: Option<f64>,
-    /// For locks within the kernel, spinning included.
+    /// Waiting for locks within the kernel, spinning included.
     pub kernel_lock: Option<f64>,
-    /// For memory that they reclaimed or compacted themselves.
+    /// Reclaiming or compacting memory themselves.
     pub reclaim: ReclaimUse,
     /// Mean time on a run queue each time, seconds.
     pub run_queue: Option<f64>,
-    /// The same of the unluckiest hundredth.
+    /// 99th percentile of the time on a run queue, seconds.
     pub run_queue_p99: Option<f64>,
-    /// Moves to another CPU a second of threads that ran.
+    /// Migrations per second of threads that ran.
     pub moved_running: Option<f64>,
-    /// The same of threads that woke.
+    /// Migrations per second of threads that woke.
     pub moved_waking: Option<f64>,
 }
 
 impl SleepUse {
-    /// Waiting for locks as a share of the time in which its threads wanted to get on: that, running, waiting for a
+    /// Returns the lock waits as a share of all the time in which its threads had work to do: lock waits, running, waiting for a
     /// CPU, for a disk and for memory.
     pub fn lock_share(&self, cpu: Option<f64>, run_delay: Option<f64>) -> Option<f64> {
         self.lock?;
@@ -49,18 +49,18 @@ impl SleepUse {
     }
 }
 
-/// Mean numbers of threads of a process that worked for their own memory; absent if not traced.
+/// Mean numbers of threads of a process that worked for their own memory; `None` if not traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReclaimUse {
-    /// That reclaimed memory of the machine.
+    /// Reclaiming memory of the machine.
     pub machine: Option<f64>,
-    /// That reclaimed memory of their control group, at its limit.
+    /// Reclaiming memory of their control group, at its limit.
     pub group: Option<f64>,
-    /// That compacted memory, or reclaimed some to that end.
+    /// Compacting memory, or reclaiming some for that.
     pub compaction: Option<f64>,
-    /// How often they did, per second.
+    /// Compactions per second.
     pub compactions: Option<f64>,
-    /// How long the longest hundredth of that took, seconds.
+    /// 99th percentile of their duration, seconds.
     pub compaction_p99: Option<f64>,
 }
 
@@ -76,13 +76,13 @@ impl ReclaimUse {
         }
     }
 
-    /// For all of that.
+    /// Returns the mean number of threads over all three kinds of work.
     pub fn all(&self) -> Option<f64> {
         sum([self.machine, self.group, self.compaction])
     }
 }
 
-/// By process.
+/// Returns the waits by process.
 pub fn by_process(window: &Window) -> BTreeMap<TaskKey, SleepUse> {
     let mut all: BTreeMap<TaskKey, SleepUse> =
         window.changes::<Sleep>().iter().map(|change| (*change.key(), of(change))).collect();
@@ -125,7 +125,7 @@ fn kernel_lock(change: &Change<'_, KernelLock>) -> Option<f64> {
     ]))
 }
 
-/// Mean number of others that waited for each thread to give a lock up.
+/// Returns the mean number of other threads that waited for each thread to release a lock.
 pub fn kept_waiting(window: &Window) -> BTreeMap<TaskKey, f64> {
     let holders = window.changes::<LockHolder>();
     holders.iter().filter_map(|change| Some((*change.key(), ratio(change.rate(|h| h.kept_waiting))?))).collect()
@@ -162,7 +162,7 @@ mod tests {
         assert!((found.run_queue.unwrap() - 4e-6).abs() < 1e-12, "{found:?}");
         assert_eq!(found.dirty_throttle, Some(0.2));
         assert_eq!(found.network, None, "not read is not zero");
-        // Three for locks beside 0.5 for a disk, 0.4 running and 0.1 waiting for a CPU.
+        // Three for locks, 0.5 for a disk, 0.4 running and 0.1 waiting for a CPU.
         assert_eq!(found.lock_share(Some(0.4), Some(0.1)), Some(0.75));
         assert_eq!(SleepUse::default().lock_share(Some(0.4), None), None);
     }

@@ -1,31 +1,31 @@
-//! How long commands to a device were held up: a lower bound, from what the log shows.
+//! Computes how long commands to a device were held up: a lower bound, from what the log shows.
 
 use crate::kernel_log::storage::Event;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{LogLine, LogRead};
 use whyslow_model::window::Window;
 
-/// A file's lines are numbered from its place among the files on (`Lines::sequence` of the room `import`).
+/// Line numbers hold the number of the file from this bit on (`Lines::sequence` of the room `import`).
 const FILE: u32 = 32;
-/// A log without years that goes back by more than half of one has come to the next.
+/// Seconds in a year. A log without years that goes back by more than half of it has come to the next year.
 const YEAR: f64 = 366.0 * 86_400.0;
 
-/// The file that an event was logged in.
+/// Returns the file that an event was logged in.
 pub fn file_of(event: &Event) -> u64 {
     event.sequence >> FILE
 }
 
-/// The log's lines, and the time they cover.
+/// The log's lines, and the time that they cover.
 pub struct Clock<'w> {
     log: &'w BTreeMap<u64, &'w LogLine>,
-    /// When observing began, where the log was followed live: what was before is not of this window.
+    /// Start of the observation, where the log was followed live: earlier lines do not belong to this window.
     begin: Option<f64>,
-    /// Seconds the log covers.
+    /// Seconds that the log covers.
     pub span: Option<f64>,
 }
 
 impl<'w> Clock<'w> {
-    /// Over the log of a window.
+    /// Creates the clock of a window's log.
     pub fn of(window: &Window, log: &'w BTreeMap<u64, &'w LogLine>) -> Self {
         let reads = window.newest::<LogRead>();
         let of_files = reads.values().filter_map(|read| read.span.get()).reduce(f64::max).map(|ns| ns / 1e9);
@@ -34,14 +34,14 @@ impl<'w> Clock<'w> {
         Self { log, begin, span: if live { Some(window.seconds()) } else { of_files } }
     }
 
-    /// When a line was logged, in seconds on a clock that the lines of its file share.
+    /// Returns the time of a line, in seconds on a clock that the lines of its file share.
     pub fn at(&self, event: &Event) -> Option<f64> {
         let line = self.log.get(&event.sequence)?;
         line.clock.get().or(line.time.get().map(|ns| ns as f64)).map(|ns| ns / 1e9)
     }
 
-    /// Seconds in which a command to the part was under way that came to nothing: before each line that tells how long its
-    /// command had been, the times put together. `None` where no line tells.
+    /// Returns the seconds in which a command that failed was in flight to the part: the union of the times before each line
+    /// that reports the age of its command. Returns `None` if no line does.
     pub fn held_up(&self, events: &[&Event]) -> Option<f64> {
         let mut held_up = None;
         let mut before: Option<(u64, f64)> = None;
@@ -59,7 +59,8 @@ impl<'w> Clock<'w> {
         held_up
     }
 
-    /// The same as a share of the time the log covers. `None` if that is no longer: the log was cut out around an error.
+    /// Returns that time as a share of the time that the log covers. Returns `None` if the log covers no more: it was cut out
+    /// around an error.
     pub fn share(&self, events: &[&Event]) -> Option<f64> {
         let (held_up, span) = self.held_up(events).zip(self.span)?;
         let live = self.begin.is_some();

@@ -13,12 +13,12 @@ use whyslow_model::catalogue::{LogLine, Queue};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
-/// How many things of a kind are named in a text.
+/// Maximum number of entities of a kind that a text names.
 const MOST_NAMED: usize = 4;
-/// Sectors that lie within this of one another are one spot: 64 MiB, some tens of tracks.
+/// Sectors within this distance of one another are one spot: 64 MiB, some tens of tracks.
 const ONE_SPOT: u64 = 131_072;
 
-/// What the signals of a part are computed from.
+/// Inputs of a part's signals.
 pub struct Part<'a> {
     target: &'a str,
     device: Option<&'a str>,
@@ -37,7 +37,7 @@ impl Part<'_> {
         self.events.iter().filter(|e| e.kind == kind).map(|e| e.times).sum()
     }
 
-    /// How many errors of each kind. What the kernel did about them, reset the device or give it up, is no error.
+    /// Counts the errors of each kind. Reactions of the kernel, such as resetting or offlining the device, are not errors.
     fn by_kind(&self) -> BTreeMap<Kind, f64> {
         let mut counts: BTreeMap<Kind, f64> = BTreeMap::new();
         self.events.iter().filter(|e| e.kind.is_error()).for_each(|e| *counts.entry(e.kind).or_default() += e.times);
@@ -53,7 +53,7 @@ impl Part<'_> {
         (!counts.is_empty()).then(|| counts.join(", "))
     }
 
-    /// Its errors and what the kernel did about them, as the end of a sentence that begins with its name.
+    /// Describes its errors and the kernel's reactions, as the end of a sentence that begins with its name.
     fn history(&self) -> String {
         let mut counts: Vec<(Kind, f64)> = self.by_kind().into_iter().collect();
         counts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -80,7 +80,7 @@ impl Part<'_> {
         kernel_log::time(self.log.get(&event?.sequence)?)
     }
 
-    /// The time of its errors, without repeating what the first and the last have in common.
+    /// Describes the time of its errors, without repeating what the first and the last have in common.
     fn when(&self) -> Option<String> {
         let (first, last) = (self.time(self.events.first())?, self.time(self.events.last())?);
         if first == last {
@@ -101,13 +101,13 @@ impl Part<'_> {
             .or_else(|| self.disk().map(str::to_owned))
     }
 
-    /// The disk's name, for a command.
+    /// Returns the disk's name, for a command.
     fn disk(&self) -> Option<&str> {
         let bare = || Some(self.target).filter(|t| !t.contains([':', '.', ' ']));
         self.device.or_else(|| self.events.iter().find_map(|e| e.device.as_deref()).map(disk_of)).or_else(bare)
     }
 
-    /// The disk's name, and where it is.
+    /// Returns the disk's name and address.
     fn called(&self) -> String {
         match self.disk().filter(|disk| *disk != self.target) {
             Some(disk) => format!("{disk} ({})", self.target),
@@ -131,7 +131,7 @@ impl Part<'_> {
     }
 }
 
-/// Different texts, the first few.
+/// Joins the first few distinct texts.
 fn some_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut seen: Vec<&str> = Vec::new();
     for text in texts {
@@ -179,7 +179,7 @@ signals! { p: Part<'_>;
     "part.bystanders" "text" "devices of the same host that only report a reset, which hits them too", "unit attention 29h and nothing else", "/dev/kmsg", normal "also affected by resets: not suspect" => some_of(p.bystanders.iter().copied()).as_deref();
 }
 
-/// Every part with errors of its own.
+/// Returns every part with errors of its own.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let log = kernel_log::rows(window);
     let clock = Clock::of(window, &log);
@@ -206,7 +206,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     suspects.suspicious().map(part).collect()
 }
 
-/// The queues of disks, by address and by name.
+/// Queues of disks, by address and by name.
 struct Queues<'w>(BTreeMap<&'w str, &'w Queue>);
 
 impl<'w> Queues<'w> {

@@ -3,29 +3,29 @@
 use crate::kernel_log::storage::{Errors, Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The part to look at first.
+/// The part to check first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspect {
     /// The disk: its medium or its electronics.
     Disk,
     /// The disk, which reports no failure but had to recover what it read.
     RecoveringDisk,
-    /// The disk, which does not answer in time though the link to it is in order.
+    /// The disk, which does not answer in time though its link reports no errors.
     SlowDisk,
-    /// The way to this one disk.
+    /// The path to this one disk.
     Path,
     /// What several disks share: bus, backplane, expander, power.
     Bus,
     /// The host adapter.
     Adapter,
-    /// The disk or its own way: the errors do not tell them apart.
+    /// The disk or its own path: the errors do not distinguish them.
     Target,
-    /// Nothing in the log shows it.
+    /// Not visible in the log.
     Unknown,
 }
 
 impl Suspect {
-    /// As rules name it.
+    /// Returns the name that rules use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Disk | Self::RecoveringDisk => "disk",
@@ -38,7 +38,7 @@ impl Suspect {
         }
     }
 
-    /// As a sentence ends with it.
+    /// Returns the words that end a sentence.
     pub fn words(self) -> &'static str {
         match self {
             Self::Disk => "the disk itself",
@@ -55,12 +55,12 @@ impl Suspect {
     }
 }
 
-/// Targets that fail because of what they share fail within this of one another, in seconds.
+/// Maximum distance, in seconds, of the failures of targets that fail because of what they share.
 const TOGETHER: f64 = 3600.0;
-/// Errors of one target that are less than this apart are one, in seconds.
+/// Errors of one target that are less than this apart, in seconds, count as one.
 const SHORTLY: f64 = 300.0;
 
-/// What a target that is cut off, or does not answer, has.
+/// Kinds of errors of a target that is cut off or does not answer.
 const CUT_OFF: [Kind; 6] = [Kind::Transport, Kind::Timeout, Kind::Abort, Kind::NoAnswer, Kind::Offline, Kind::NotReady];
 
 /// When an event was logged: its file, and seconds on a clock that the lines of that file share.
@@ -76,12 +76,12 @@ struct TargetErrors<'e> {
 }
 
 impl TargetErrors<'_> {
-    /// Whether it has errors of its own: a reset hits bystanders too.
+    /// Returns true if it has errors of its own: a reset also hits bystanders.
     fn is_suspicious(&self) -> bool {
         self.kinds.iter().any(|kind| *kind != Kind::Reset)
     }
 
-    /// Whether it was cut off or did not answer, and does not say itself that its medium or its electronics are bad, which has
+    /// Returns true if it was cut off or did not answer, and does not itself report a bad medium or bad electronics, which have
     /// the same effect.
     fn is_cut_off(&self) -> bool {
         !self.cut_off.is_empty() && !self.kinds.contains(&Kind::Medium) && !self.kinds.contains(&Kind::Hardware)
@@ -99,7 +99,7 @@ impl TargetErrors<'_> {
         }
     }
 
-    /// Whether both were cut off at about the same time, as far as the log has times.
+    /// Returns true if both were cut off at about the same time, as far as the log has times.
     fn fails_with(&self, other: &Self) -> bool {
         let is_near = |a: &EventTime, b: &EventTime| match (a, b) {
             (Some((file, a)), Some((other, b))) => file == other && (a - b).abs() <= TOGETHER,
@@ -109,12 +109,12 @@ impl TargetErrors<'_> {
     }
 }
 
-/// What several targets of one host have in common.
+/// Failures that several targets of one host have in common.
 #[derive(Default)]
 struct HostErrors<'e> {
-    /// Those that were cut off or did not answer.
+    /// Targets that were cut off or did not answer.
     cut_off: Vec<&'e str>,
-    /// Those that only report a reset, with the last line that does, the newest first.
+    /// Targets that only report a reset, with the last line that does, newest first.
     bystanders: Vec<(u64, &'e str)>,
 }
 
@@ -128,7 +128,7 @@ pub struct Suspects<'e> {
 }
 
 impl<'e> Suspects<'e> {
-    /// Over the errors of a log.
+    /// Collects the errors of a log by target.
     pub fn of(errors: &'e Errors, time: impl Fn(&Event) -> EventTime) -> Self {
         let mut targets: BTreeMap<&str, TargetErrors<'_>> = BTreeMap::new();
         for event in &errors.events {
@@ -158,17 +158,17 @@ impl<'e> Suspects<'e> {
         hosts
     }
 
-    /// Targets with errors of their own.
+    /// Iterates over the targets with errors of their own.
     pub fn suspicious(&self) -> impl Iterator<Item = &'e str> {
         self.targets.iter().filter(|(_, errors)| errors.is_suspicious()).map(|(target, _)| *target)
     }
 
-    /// A target's events, in their order.
+    /// Returns a target's events in order.
     pub fn events(&self, target: &str) -> &[&'e Event] {
         self.targets.get(target).map_or(&[], |errors| &errors.events)
     }
 
-    /// Up to `most` targets of the same host that reported only a reset, after this one's first error.
+    /// Returns up to `most` targets of the same host that reported only a reset, after this one's first error.
     pub fn bystanders(&self, target: &str, most: usize) -> Vec<&'e str> {
         let first = self.events(target).first().map_or(0, |event| event.sequence);
         let host = self.hosts.get(self.host_of(target));
@@ -178,13 +178,13 @@ impl<'e> Suspects<'e> {
         hit
     }
 
-    /// Where the fault of a target lies.
+    /// Locates the fault of a target.
     pub fn suspect(&self, target: &str) -> Suspect {
         let none = TargetErrors::default();
         let errors = self.targets.get(target).unwrap_or(&none);
         let has = |wanted: &[Kind]| wanted.iter().any(|kind| errors.kinds.contains(kind));
         let unanswered = has(&[Kind::Timeout, Kind::Abort, Kind::NoAnswer, Kind::Offline, Kind::NotReady]);
-        // The ports of ATA controllers say themselves where their controller is at fault.
+        // The ports of ATA controllers report a fault of their controller themselves.
         let adapter = self.adapter && !self.is_ata(target);
         if has(&[Kind::Medium, Kind::Hardware]) {
             Suspect::Disk
@@ -205,13 +205,13 @@ impl<'e> Suspects<'e> {
         }
     }
 
-    /// Whether another target of the same host is cut off or does not answer at about the same time.
+    /// Returns true if another target of the same host is cut off or does not answer at about the same time.
     fn failing_beside(&self, target: &str, errors: &TargetErrors<'_>) -> bool {
         let others = self.hosts.get(self.host_of(target)).into_iter().flat_map(|host| &host.cut_off);
         others.filter(|other| **other != target).any(|other| self.targets[other].fails_with(errors))
     }
 
-    /// What a target is reached by: the ports of ATA controllers count as one.
+    /// Returns the host of a target: the ports of ATA controllers count as one.
     fn host_of<'t>(&self, target: &'t str) -> &'t str {
         if self.is_ata(target) { "ata" } else { target.split(':').next().unwrap_or(target) }
     }
