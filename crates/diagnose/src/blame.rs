@@ -1,7 +1,7 @@
-//! The culprits of a finding, each with its share of the total, as far as the total is known.
+//! Culprits of a finding, each with its share of the total, as far as the total is known.
 //!
-//! What cannot be attributed is not spread over those who can be seen: an unprivileged observer sees its own I/O and nobody
-//! else's, and would name itself for what root does.
+//! The part that cannot be attributed is not spread over the visible processes: an unprivileged observer sees only its own I/O,
+//! and would blame itself for what root does.
 
 use crate::cgroup;
 use crate::expr::Expr;
@@ -14,46 +14,46 @@ use crate::sources::NotRead;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::{CgroupShare, Culprit, Subject, Unattributed};
 
-/// The most culprits that are named.
+/// Maximum number of culprits named.
 const MOST_CULPRITS: usize = 5;
-/// The smallest share that makes a culprit.
+/// Minimum share of a culprit.
 const SMALLEST_SHARE: f64 = 0.03;
-/// Nobody is named unless this share of the total is attributed: a process that was not seen may have done more.
+/// No culprit is named unless this share of the total is attributed: an invisible process may have done more.
 const ENOUGH: f64 = 0.5;
-/// The share that is not attributed from which a finding with culprits says so.
+/// Unattributed share from which a finding with culprits reports it.
 const NOTABLE: f64 = 0.1;
-/// Who else it can be.
+/// Other possible culprits.
 const UNSEEN: &str = "kernel threads, or processes that ended between two samples";
-/// Why nobody is named where nobody was listed.
+/// Reason for naming no culprit where no candidate was listed.
 const NOT_LISTED: &str = "its users were not captured";
-/// What only root sees of other users' processes, in the sources of signals.
+/// Sources of signals of other users' processes that only root can read.
 const RESTRICTED: [&str; 5] = ["/proc/PID/io", "/proc/PID/fd", "wchan", "syscall", "BPF"];
 
-/// The culprits of a finding, largest first, and what could not be attributed.
+/// Culprits of a finding, largest first, and the part that could not be attributed.
 #[derive(Default)]
 pub(crate) struct Blame {
     pub(crate) culprits: Vec<Culprit>,
     pub(crate) unattributed: Option<Unattributed>,
-    /// How many threads or requests of others than the first culprit wait, mean.
+    /// Mean number of waiting threads or requests of other processes than the first culprit.
     pub(crate) others_wait: Option<f64>,
-    /// Share of the first culprit's part that has a low priority already.
+    /// Share of the first culprit's part that already has a low priority.
     pub(crate) low_priority: Option<f64>,
     /// Share of the first culprit's part that is buffered writes.
     pub(crate) buffered: Option<f64>,
-    /// How far a nice value of the first culprit reaches.
+    /// Reach of a nice value for the first culprit.
     pub(crate) nice: NiceReach,
-    /// The first culprit's processes that are in the same control group as its largest: a command that changes processes changes no
+    /// The first culprit's processes in the same control group as its largest: a command that changes processes changes no
     /// others.
     pub(crate) together: BTreeSet<u32>,
 }
 
-/// How far a nice value reaches (sched(7)): it weighs a task against those of the same control group with the controller cpu; outside of
-/// any, with autogroups, against those of the same session.
+/// Reach of a nice value (sched(7)): it weighs a task against those of the same control group with the controller cpu; outside
+/// of any, with autogroups, against those of the same session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NiceReach {
-    /// Share of what others wait that it can shorten.
+    /// Share of other tasks' waiting that it can shorten.
     pub(crate) share: f64,
-    /// Whether it ends at the session: who is in it is not seen.
+    /// Whether the reach ends at the session, whose members are not visible.
     pub(crate) by_session: bool,
 }
 
@@ -63,7 +63,7 @@ impl Default for NiceReach {
     }
 }
 
-/// The culprits of a rule's finding, by its measures in turn.
+/// Returns the culprits of a rule's finding, trying its measures in turn.
 pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts) -> Blame {
     let mut all = Blame::default();
     for spec in &rule.culprits {
@@ -76,7 +76,7 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
             (all.others_wait, all.low_priority, all.buffered) = (others_wait, low_priority, buffered);
             (all.nice, all.together) = (nice, together);
         }
-        // The reason that goes with who is named; where nobody is, the first that can be remedied.
+        // Prefer the reason that goes with the named culprits; without any, the first reason that has a remedy.
         let is_better = |old: &Unattributed, new: &Unattributed| old.remedy.is_empty() && !new.remedy.is_empty();
         all.unattributed = match (all.unattributed.take(), unattributed) {
             (_, gap) if all.culprits.is_empty() && !culprits.is_empty() => gap,
@@ -100,26 +100,26 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
     all
 }
 
-/// Candidates by program, and by systemd unit or container: those have owners of their own, and settings.
+/// Candidates by program, and by systemd unit or container, which have their own owners and settings.
 struct Candidates<'a> {
     spec: &'a CulpritSpec,
     groups: BTreeMap<(&'a str, &'a str, Option<&'a str>), Group<'a>>,
-    /// What all of them did, including those that are not seen.
+    /// Total of all candidates, including invisible ones.
     total: Option<f64>,
 }
 
-/// One culprit: the processes with one name, or one thing of another kind.
+/// One culprit: the processes with one name, or one entity of another kind.
 struct Group<'a> {
-    /// By process, the part of each.
+    /// Part of each process.
     parts: BTreeMap<Option<u32>, f64>,
-    /// By control group, the part of those in it.
+    /// Part of the processes in each control group.
     cgroups: BTreeMap<Option<&'a str>, f64>,
-    /// The control group of each process.
+    /// Control group of each process.
     homes: BTreeMap<u32, Option<&'a str>>,
     waits: f64,
     /// Part and waits by control group with the controller cpu; `None` for those outside of any.
     by_cpu_group: BTreeMap<Option<&'a str>, (f64, f64)>,
-    /// The part of those with a low priority.
+    /// Part of those with a low priority.
     low_priority: f64,
     buffered: f64,
     entity: &'a Entity,
@@ -184,7 +184,8 @@ impl<'a> Candidates<'a> {
             let mut groups: Vec<Group<'_>> =
                 self.groups.into_values().filter(|group| !own(group) || is_subject(group)).collect();
             groups.sort_by(|a, b| b.part().total_cmp(&a.part()));
-            // A part that is not attributed is taken for others', who wait as much for their part as those that are seen.
+            // The unattributed part is assumed to belong to other processes, which wait as much for their part as the visible
+            // ones.
             let not_seen =
                 missing.filter(|missing| *missing >= NOTABLE).map_or(0.0, |missing| missing / (1.0 - missing));
             let waits = |groups: &[Group<'_>]| groups.iter().map(|group| group.waits).sum::<f64>();
@@ -199,7 +200,7 @@ impl<'a> Candidates<'a> {
                 named.nice = nice_reach(first, others, facts);
                 named.together = first.together();
             }
-            // Of a capture nobody knows whether it lists everyone, unless the whole is the subject's own.
+            // It is unknown whether a capture lists every process, unless the total is the subject's own.
             let is_partial = facts.running.is_none()
                 && self.total.is_none()
                 && [Scope::Process, Scope::Thread, Scope::Io, Scope::Connection].contains(&spec.scope)
@@ -221,7 +222,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// How far a nice value of a program's processes reaches among others that wait.
+/// Returns how far a nice value of a program's processes reaches among other waiting processes.
 fn nice_reach(first: &Group<'_>, others: &[Group<'_>], facts: &Facts) -> NiceReach {
     let parts = first.by_cpu_group.iter().map(|(group, (part, _))| (*group, *part)).collect();
     let Some((own, _)) = largest_first(parts).next() else { return NiceReach::default() };
@@ -237,7 +238,7 @@ fn nice_reach(first: &Group<'_>, others: &[Group<'_>], facts: &Facts) -> NiceRea
 }
 
 impl Group<'_> {
-    /// Its processes in the control group that does the most of its part.
+    /// Returns its processes in the control group with the largest part.
     fn together(&self) -> BTreeSet<u32> {
         let Some((home, _)) = largest_first(self.cgroups.clone()).next() else { return BTreeSet::new() };
         self.homes.iter().filter(|(_, own)| **own == home).map(|(pid, _)| *pid).collect()
@@ -278,23 +279,23 @@ fn largest_first<K>(parts: BTreeMap<K, f64>) -> impl Iterator<Item = (K, f64)> {
     parts.into_iter()
 }
 
-/// The control group of the systemd unit or the container that a control group belongs to.
+/// Returns the control group of the systemd unit or the container that a control group belongs to.
 fn home(path: &str) -> Option<&str> {
     (cgroup::unit(path).is_some() || cgroup::container(path).is_some()).then(|| cgroup::accountable(path))
 }
 
-/// Whether the measure reads any of these kernel sources.
+/// Returns true if the measure reads any of these kernel sources.
 fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
     let names = spec.by.names().into_iter().chain(spec.among.iter().flat_map(|among| among.names()));
     let mut sources = names.filter_map(|name| Some(find(&name, &[spec.scope])?.source));
-    // Where /proc/PID/stat, which anybody may read, has the same count, BPF is not needed.
+    // Where /proc/PID/stat, which every user may read, has the same count, BPF is not needed.
     let needs =
         |source: &str, word: &str| source.contains(word) && !(word == "BPF" && source.contains("/proc/PID/stat"));
     sources.any(|source| words.iter().any(|word| needs(source, word)))
 }
 
-/// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With
-/// hidepid not even their CPU time is seen.
+/// Returns the refused read of other users' processes, if the measure needs it and a process is active whose data is missing.
+/// With hidepid not even their CPU time is visible.
 fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f NotRead> {
     let is_needed = |reason: &&NotRead| {
         reason.is_hidden() || facts.host_number("stall.io_hidden") == Some(1.0) && reads(spec, &RESTRICTED)
@@ -302,7 +303,7 @@ fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f NotRead> {
     facts.sources.processes_refused().filter(is_needed)
 }
 
-/// Why a share is unattributed. What was refused comes first, as it has a remedy.
+/// Returns why a share is unattributed. A refused read comes first, as it has a remedy.
 fn why(
     spec: &CulpritSpec,
     rule: &Rule,

@@ -1,10 +1,10 @@
-//! Files of causes: what is true of a cause is said once, and each variant says how it differs.
+//! Files of causes: what all variants of a cause share is stated once, and each variant states how it differs.
 //!
-//! A file gives a cause's keys, and a table `[[variant]]` for each way in which it is judged: on other things, or by less than live
-//! counters. A variant has every key of the cause that it does not give itself. A file without variants is judged in one way.
+//! A file gives a cause's keys, and a table `[[variant]]` for each way in which it is judged: on other entities, or by less than
+//! live counters. A variant inherits every key of the cause that it does not set. A file without variants is judged in one way.
 //!
-//! In `evidence`, a name is that of a signal whose normal value is declared with it; in `culprits`, that of a set of candidates which
-//! several causes share (`rules/culprits.toml`).
+//! In `evidence`, a name is that of a signal whose normal value is declared with it; in `culprits`, that of a set of candidates
+//! that several causes share (`rules/culprits.toml`).
 
 use crate::rule::{Rule, RuleError, SourceText};
 use std::borrow::Cow;
@@ -18,15 +18,15 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct CulpritSets(DeTable<'static>);
 
 impl CulpritSets {
-    /// Reads the file of them. A set is checked where it is used.
+    /// Parses the file of sets. A set is checked where it is used.
     ///
     /// # Errors
-    /// The text is not TOML.
+    /// Fails if the text is not TOML.
     pub(crate) fn parse(file: &'static str, text: &'static str) -> Result<Self, RuleError> {
         SourceText::built_in(file, text).table().map(|sets| Self(sets.into_inner()))
     }
 
-    /// The set of this name.
+    /// Returns the set of this name.
     fn get(&self, name: &str) -> Result<&DeTable<'static>, String> {
         match self.0.get(name).map(Spanned::get_ref) {
             Some(DeValue::Table(set)) => Ok(set),
@@ -38,10 +38,10 @@ impl CulpritSets {
     }
 }
 
-/// Reads a cause's file: a rule for each of its variants, in their order.
+/// Parses a cause's file: a rule for each of its variants, in order.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// Returns what is wrong, and where.
 pub(crate) fn parse(source: SourceText<'_>, sets: &CulpritSets) -> Result<Vec<Rule>, RuleError> {
     let cause = source.table()?;
     let whole = cause.span();
@@ -94,7 +94,7 @@ impl SourceText<'_> {
     }
 }
 
-/// A table of another file as if it stood here, so that an error in it has the line of the file that is read.
+/// Copies a table of another file with all locations set to `here`, so that an error in it has the line of the file being read.
 fn at(here: &Range<usize>, table: &DeTable<'static>) -> DeTable<'static> {
     let value = |value: &DeValue<'static>| match value {
         DeValue::Table(table) => DeValue::Table(at(here, table)),

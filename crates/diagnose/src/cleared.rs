@@ -1,5 +1,5 @@
-//! What is said of a resource in which nothing was found: that it is not the cause, with the number that clears it; or, if
-//! none does, what stands out.
+//! Statements about a resource without findings: that it is not the cause, with the number that clears it; or, if none does,
+//! what stands out.
 
 use crate::expr::Expr;
 use crate::rule::{RuleError, SourceText};
@@ -9,7 +9,7 @@ use crate::template::Template;
 use serde::Deserialize;
 use whyslow_model::diagnosis::{Finding, NotCleared, RuledOut};
 
-/// The sentences about all resources.
+/// Sentences about all resources.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resources {
@@ -18,28 +18,29 @@ pub(crate) struct Resources {
     not_cleared: Vec<Sentence>,
 }
 
-/// One sentence about a resource.
+/// A sentence about one resource.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sentence {
     resource: String,
-    /// How the ids of findings begin that say otherwise.
+    /// Prefixes of the ids of findings that contradict it.
     ids: Vec<String>,
     when: Expr,
     because: Template,
-    /// Whether it is only said of captures. Live, what it is about is always seen, and judged by more.
+    /// Whether it applies to captures only. On a live machine, its subject is always visible, and judged by more.
     #[serde(default)]
     captured: bool,
-    /// Whether what clears the resource goes before it. Otherwise nothing clears the resource while this holds.
+    /// Whether a clearing sentence takes precedence over it. Otherwise nothing clears the resource while this holds.
     #[serde(default)]
     unless_cleared: bool,
 }
 
 impl Resources {
-    /// Reads the file of them.
+    /// Parses the file of sentences.
     ///
     /// # Errors
-    /// The text is not TOML; if it is checked: an expression does not compile, or a signal does not exist.
+    /// Fails if the text is not TOML. If the source is checked, also fails if an expression does not compile or a signal does
+    /// not exist.
     pub(crate) fn parse(source: &SourceText<'_>) -> Result<Self, RuleError> {
         let resources: Self = source.parse()?;
         if source.is_checked {
@@ -51,16 +52,16 @@ impl Resources {
         Ok(resources)
     }
 
-    /// The resources in which nothing was found and that a number clears: of each the first sentence that holds.
+    /// Returns the resources without findings that a number clears, each with the first sentence that holds.
     pub(crate) fn ruled_out(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Vec<RuledOut> {
         let sentences = self.clearing(context).filter(|s| !s.is_found(findings));
         let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
         first_of_each(all).into_iter().map(|(id, because)| RuledOut { id, because }).collect()
     }
 
-    /// The resources that no number clears, with the number that stands out.
+    /// Returns the resources that no number clears, with the number that stands out.
     ///
-    /// Something was found in a resource if its time was felt: a suspicion explains nothing.
+    /// A resource counts as found if a finding's time was felt: a suspicion explains nothing.
     pub(crate) fn not_cleared(
         &self,
         context: &RuleContext<'_>,
@@ -76,13 +77,13 @@ impl Resources {
         first_of_each(all).into_iter().map(|(id, because)| NotCleared { id, because, during: None }).collect()
     }
 
-    /// Whether a cause was found in a resource, and its time was felt.
+    /// Returns true if a cause was found in a resource, and its time was felt.
     pub(crate) fn is_found(&self, resource: &str, findings: &[Finding]) -> bool {
         let felt = || findings.iter().filter(|finding| finding.is_felt());
         self.cleared.iter().any(|sentence| sentence.resource == resource && sentence.is_found(felt()))
     }
 
-    /// The sentences that clear a resource in which nothing stands out.
+    /// Iterates over the sentences that clear a resource in which nothing stands out.
     fn clearing<'r>(&'r self, context: &RuleContext<'_>) -> impl Iterator<Item = &'r Sentence> {
         let stands_out = |s: &&Sentence| !s.unless_cleared && s.when.holds(context);
         let not: Vec<&str> = self.not_cleared.iter().filter(stands_out).map(|s| &*s.resource).collect();
@@ -96,7 +97,7 @@ impl Sentence {
     }
 }
 
-/// The first sentence about each resource, in their order.
+/// Returns the first sentence about each resource, in order.
 fn first_of_each(sentences: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (resource, because) in sentences {
@@ -140,7 +141,7 @@ when = "mem.available_share < 0.5"
 because = "half is available"
 "#;
 
-    /// What is said of the memory of a machine with these signals: what clears it, and what stands out.
+    /// Returns what clears the memory of a machine with these signals, and what stands out.
     fn of_memory(signals: &[(&str, f64)]) -> [Vec<String>; 2] {
         let mut host = Entity::unknown(Subject::host());
         host.signals = Scope::Host.signals();

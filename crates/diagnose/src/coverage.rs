@@ -1,4 +1,4 @@
-//! What a window covers: every known signal of each entity, and the resources that captures lack.
+//! Coverage of a window: every known signal of each entity, and the resources that captures lack.
 
 use crate::facts::Facts;
 use crate::scope::Scope;
@@ -11,7 +11,7 @@ enum Shown {
     On(Scope),
 }
 
-/// A resource, and how to tell whether captures cover it.
+/// A resource and the test for whether captures cover it.
 struct Resource {
     name: &'static str,
     /// The resource is covered if at least one of these signals is known.
@@ -42,13 +42,13 @@ const RESOURCES: [Resource; 3] = [
         remedy: "add the output of: sar -n DEV,TCP,ETCP 1 10",
     },
 ];
-/// Likewise for a scope without entities.
+/// Scopes that are a blind spot if they have no entities.
 const THINGS: [(Scope, &str, &str); 2] = [
     (Scope::Disk, "the block devices", "add the output of: iostat -x 1 10"),
     (Scope::Process, "the processes", "add the output of: top -b -n 2"),
 ];
 
-/// The known signals over a window of each entity in a listed scope.
+/// Returns the known signals over a window of each entity in a listed scope.
 pub fn known_signals(window: &Window) -> Vec<SubjectFigures> {
     of_facts(&Facts::of(window))
 }
@@ -78,7 +78,7 @@ pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
         .collect()
 }
 
-/// The resources that no capture covers, neither now nor, in `since_boot`, on average.
+/// Returns the resources that no capture covers, neither now nor, in `since_boot`, on average.
 pub(crate) fn not_captured(facts: &Facts, since_boot: Option<&Facts>) -> Vec<BlindSpot> {
     let is_known = |facts: &Facts, signals: &[&str]| signals.iter().any(|s| facts.host_number(s).is_some());
     let has = |facts: &Facts, scope: Scope| !facts.entities(scope).is_empty();
@@ -104,7 +104,7 @@ pub(crate) fn not_captured(facts: &Facts, since_boot: Option<&Facts>) -> Vec<Bli
     spots.chain(uncounted(facts)).chain(facts.impossible.iter().cloned()).collect()
 }
 
-/// The number of CPUs, by which the run queue is judged, if only their average was captured.
+/// Returns a blind spot for the number of CPUs, by which the run queue is judged, if only their average was captured.
 fn uncounted(facts: &Facts) -> Option<BlindSpot> {
     let mean = facts.host_number("cpu.busy").is_some() && facts.host_number("cpu.count").is_none();
     mean.then(|| BlindSpot {

@@ -1,4 +1,4 @@
-//! From a Window to the diagnosis document.
+//! Turns a Window into the diagnosis document.
 
 use crate::coverage;
 use crate::facts::Facts;
@@ -22,17 +22,17 @@ use whyslow_model::diagnosis::{
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// Share of the CPU time that has to be explained by processes before the gap is called a blind spot.
+/// Share of the CPU time that processes must explain; otherwise the gap is a blind spot.
 const EXPLAINED: f64 = 0.9;
 /// I/O wait (a share of the CPU time) above which storage counts as observed, even if nothing else shows it.
 const IDLE_FOR_STORAGE: f64 = 0.2;
-/// Share of the time with requests in flight from which a device is at work.
+/// Share of the time with requests in flight from which a device counts as active.
 const AT_WORK: f64 = 0.1;
-/// TCP segments sent a second from which a network is.
+/// TCP segments sent per second from which a network counts as active.
 const SEGMENTS_AT_WORK: f64 = 100.0;
-/// How long after its start the observer is loading what it needs, nanoseconds.
+/// How long after its start the observer is still loading, nanoseconds.
 const STARTING_NS: u64 = 10 * 1_000_000_000;
-/// How many look-alikes are worth naming.
+/// Maximum number of look-alikes named.
 const MOST_RULED_OUT: usize = 12;
 
 /// Judges a window by a book of rules.
@@ -45,7 +45,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let of_now = keys_of(&judged);
     let since_boot = since_boot::facts(window);
     if let Some(since_boot) = &since_boot {
-        // What was found now is not found a second time.
+        // A cause that was found now is not reported a second time.
         let before = since_boot::judge(book.all(), since_boot, &facts).into_iter();
         judged.extend(before.filter(|judged| !of_now.contains(&judged.finding.key())));
     }
@@ -107,12 +107,12 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     }
 }
 
-/// The keys of findings that are not related yet.
+/// Returns the keys of findings that are not related yet.
 fn keys_of(judged: &[Judged]) -> BTreeSet<String> {
     judged.iter().map(|judged| judged.finding.key()).collect()
 }
 
-/// What the rules find in a window, in all of it or in a part: causes before effects.
+/// Returns the findings of a window, in all of it or in a part: causes before effects.
 pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     let facts = Facts::of(window);
     let (judged, _) = judge(book.all(), &facts);
@@ -122,13 +122,13 @@ pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     intervals::judge(&whole).map_or(findings, |by_interval| by_interval.findings)
 }
 
-/// The same, from facts already computed.
+/// Like [`findings`], from facts already computed and without judging intervals.
 pub(crate) fn findings_of(facts: &Facts, book: &RuleBook) -> Vec<Finding> {
     let (judged, _) = judge(book.all(), facts);
     relate(judged, &facts.topology)
 }
 
-/// What the rules with this id find in a window. What explains it is left open.
+/// Returns what the rules with this id find in a window. Does not relate findings to their causes.
 pub fn findings_with_id(id: &str, window: &Window, book: &RuleBook) -> Vec<Finding> {
     let rules = book.with_id(id);
     let facts = Facts::of_scopes(window, |scope| rules.iter().any(|rule| rule.reads(scope)));
@@ -136,8 +136,8 @@ pub fn findings_with_id(id: &str, window: &Window, book: &RuleBook) -> Vec<Findi
     judged.into_iter().map(|judged| judged.finding).collect()
 }
 
-/// Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot. A machine is not healthy while
-/// a resource is above what would clear it, though no more than a suspicion was found.
+/// Returns the verdict. Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot. A machine
+/// is not healthy while a resource exceeds what would clear it, even if only a suspicion was found.
 fn verdict(
     window: &Window,
     source: Origin,
@@ -158,13 +158,13 @@ fn verdict(
     if is_healthy { Verdict::Healthy } else { Verdict::Undetermined }
 }
 
-/// Healthy where all that was seen is cleared, and enough was seen: ruling out one resource does not make a machine healthy.
-/// Enough is:
+/// Returns healthy if everything captured is cleared, and enough was captured: ruling out one resource does not make a machine
+/// healthy. Either of these is enough:
 ///
-/// - CPUs and disks. Memory that is short costs time by paging and reclaim, which would show in one of the two; what else is
-///   seen must be cleared too.
-/// - A disk or a network at work. Whoever captures a busy one alone asks whether it keeps up, and it does. An idle one says nothing about
-///   what else is slow.
+/// - CPUs and disks. Short memory costs time by paging and reclaim, which would show in one of the two; whatever else was
+/// captured must be cleared too.
+/// - An active disk or network. A capture of a busy one alone asks whether it keeps up, and it does. An idle one says nothing
+/// about other causes.
 fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     let known = |name: &str| facts.host_number(name).is_some();
     let at_least = |name: &str, least: f64| facts.host_number(name).is_some_and(|value| value >= least);
@@ -187,7 +187,7 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
     let context = RuleContext::new(&facts.host, &facts.host);
     let mut all = book.resources.ruled_out(&context, findings);
-    // What is found on one thing is not ruled out by another that only looks like it.
+    // A finding on one entity is not ruled out by another entity that only looks like it.
     let is_found = |entry: &RuledOut| {
         let id = entry.id.split('@').next().unwrap_or_default();
         findings.iter().any(|finding| finding.id == id)
@@ -201,7 +201,7 @@ fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<Ru
     all
 }
 
-/// What the sources could not show.
+/// Returns what the sources could not show.
 fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
     let mut spots = blind_spots::of_sources(window, &WORTH_HAVING);
     spots.extend(unexplained(facts));
@@ -209,7 +209,7 @@ fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
     spots
 }
 
-/// CPU time that is not attributed to any process.
+/// Returns a blind spot for CPU time that is not attributed to any process.
 fn unexplained(facts: &Facts) -> Option<BlindSpot> {
     let busy = facts.host_number("cpu.busy").unwrap_or(0.0);
     let explained = facts.host_number("cpu.attributed").filter(|share| *share < EXPLAINED && busy > 0.2)?;
@@ -220,8 +220,7 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
     })
 }
 
-/// What is missed where a kernel does not have it, and what would bring it; whatever else a kernel or machine simply does
-/// not have is no blind spot.
+/// Features whose absence from a kernel is a blind spot, and what would provide them; any other missing feature is none.
 const WORTH_HAVING: [(&str, &str); 5] = [
     ("proc/pressure", "boot with psi=1"),
     ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF"),
@@ -257,7 +256,8 @@ fn span(window: &Window, source: Origin) -> TimeSpan {
     }
 }
 
-/// What observing cost over the window; just after it was started, over all its time, since what it loads first is part of the cost.
+/// Returns the cost of observing over the window; just after the start, over its whole run, since what it loads first is part of
+/// the cost.
 fn cost(window: &Window, source: Origin) -> ObserverCost {
     let Some(own) = window.change::<Observer>() else { return ObserverCost::default() };
     let since_start = if source == Origin::Live { seconds_since_start(window, own.last()) } else { None };
@@ -275,7 +275,7 @@ fn cost(window: &Window, source: Origin) -> ObserverCost {
     }
 }
 
-/// For how long the observer has run, if the window begins just after its start.
+/// Returns the seconds that the observer has run, if the window begins just after its start.
 fn seconds_since_start(window: &Window, own: &Observer) -> Option<f64> {
     let pid = own.pid.get()? as u32;
     let process =
@@ -291,8 +291,8 @@ mod tests {
     use crate::testing::{SECOND, window};
     use whyslow_model::key::{MachineKey, TaskKey};
 
-    /// The cost over these seconds since boot, of an observer that began after four seconds and takes a tenth of one CPU of two,
-    /// after a second of CPU time to load what it needs.
+    /// Returns the cost over these seconds since boot, of an observer that started after four seconds and uses a tenth of one of
+    /// two CPUs, after a second of CPU time for loading.
     fn cost_of(seconds: std::ops::RangeInclusive<u64>, source: Origin) -> (f64, f64) {
         let window = window(seconds.map(|second| second - 1), |second, sample| {
             let ran = second + 1 - 4;
@@ -311,7 +311,7 @@ mod tests {
     fn the_cost_and_the_time_that_it_is_a_share_of_begin_together() {
         // Just started: two seconds of CPU time in ten seconds of two CPUs.
         assert_eq!(cost_of(5..=14, Origin::Live), (2.0, 0.1));
-        // Hours later, only what the window saw: a second in ten.
+        // Hours later, only the cost within the window: a second in ten.
         assert_eq!(cost_of(10_000..=10_010, Origin::Live), (1.0, 0.05));
         assert_eq!(cost_of(5..=15, Origin::Recording), (1.0, 0.05));
     }

@@ -1,8 +1,8 @@
-//! Conditions and formulas of rules, in CEL, over signals that may not be known.
+//! Conditions and formulas of rules, in CEL, over signals that may be unknown.
 //!
-//! CEL's own error semantics are three-valued logic: reading a name that has no value is an error, `false && error` is
-//! false, `true || error` is true, and anything else that meets the error is the error. So 'unknown' needs no machinery
-//! of ours: it is the error. (<https://github.com/cel-expr/cel-spec/blob/master/doc/langdef.md#logical-operators>)
+//! CEL's own error semantics are three-valued logic: reading a name that has no value is an error, `false && error` is false,
+//! `true || error` is true, and any other operation on the error yields the error. So 'unknown' needs no code here: it is the
+//! error. (<https://github.com/cel-expr/cel-spec/blob/master/doc/langdef.md#logical-operators>)
 
 use cel::common::ast::{EntryExpr, Expr as Node};
 use cel::common::types::{CelDouble, CelString};
@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use toml::Spanned;
 use whyslow_model::diagnosis::Reading;
 
-/// What a condition comes to; unknown if something it needs could not be seen.
+/// Result of a condition; unknown if a signal that it needs is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     True,
@@ -24,21 +24,21 @@ enum Truth {
     Unknown,
 }
 
-/// Where an expression finds its signals.
+/// Source of the signals of an expression.
 pub trait SignalLookup: Send + Sync {
-    /// The value of a signal, `None` where it is not known.
+    /// Returns the value of a signal, `None` if it is unknown.
     fn signal(&self, name: &str) -> Option<&Reading>;
 }
 
-/// An expression, compiled when it is first used: of those of all rules, most are never evaluated.
+/// An expression, compiled on first use: most of the expressions of all rules are never evaluated.
 pub struct Expr {
     source: String,
-    /// Where it begins in its file.
+    /// Byte offset of its start in its file.
     pub at: usize,
     program: OnceLock<Result<Program, String>>,
 }
 
-/// The names that a text reads, and where it begins in its file; or what is wrong with it there.
+/// The names that a text reads, and the offset of its start in its file; or what is wrong with it there.
 pub(crate) type SpannedNames = Result<(usize, BTreeSet<String>), (usize, String)>;
 
 impl<'de> Deserialize<'de> for Expr {
@@ -58,51 +58,51 @@ static FUNCTIONS: LazyLock<Context<'static, 'static>> = LazyLock::new(|| {
 });
 
 impl Expr {
-    /// An expression that may not compile: see [`spanned_names`](Self::spanned_names).
+    /// Creates an expression that may not compile: see [`spanned_names`](Self::spanned_names).
     pub fn new(source: &str) -> Self {
         Self { source: source.to_owned(), at: 0, program: OnceLock::new() }
     }
 
-    /// The program, or what CEL's parser says, on one line.
+    /// Returns the program, or the message of CEL's parser on one line.
     fn program(&self) -> Result<&Program, &str> {
         let compile =
             || ENV.compile(&self.source).map_err(|e| e.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
         self.program.get_or_init(compile).as_ref().map_err(String::as_str)
     }
 
-    /// The text it was compiled from.
+    /// Returns the text that it was compiled from.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The signals it reads; none if it does not compile.
+    /// Returns the signals that it reads; none if it does not compile.
     pub fn names(&self) -> BTreeSet<String> {
         self.checked_names().unwrap_or_default()
     }
 
-    /// The signals it reads, or why it does not compile.
+    /// Returns the signals that it reads, or why it does not compile.
     pub(crate) fn checked_names(&self) -> Result<BTreeSet<String>, String> {
         let mut names = BTreeSet::new();
         collect_names(self.program()?.expression(), &[], &mut names);
         Ok(names)
     }
 
-    /// The signals it reads, and where it begins.
+    /// Returns the signals that it reads, and the offset of its start.
     pub(crate) fn spanned_names(&self) -> SpannedNames {
         self.checked_names().map(|names| (self.at, names)).map_err(|what| (self.at, what))
     }
 
-    /// Whether it certainly holds.
+    /// Returns true if it certainly holds.
     pub fn holds(&self, signals: &dyn SignalLookup) -> bool {
         self.truth(signals) == Truth::True
     }
 
-    /// Whether it certainly holds or certainly does not.
+    /// Returns true if it certainly holds or certainly does not.
     pub fn is_known(&self, signals: &dyn SignalLookup) -> bool {
         self.truth(signals) != Truth::Unknown
     }
 
-    /// What it comes to as a condition.
+    /// Evaluates it as a condition.
     fn truth(&self, signals: &dyn SignalLookup) -> Truth {
         match self.evaluate(signals) {
             Some(Value::Bool(true)) => Truth::True,
@@ -111,7 +111,7 @@ impl Expr {
         }
     }
 
-    /// The number it comes to, `None` where it is not known or not finite.
+    /// Returns its value as a number, `None` if that is unknown or not finite.
     pub fn number(&self, signals: &dyn SignalLookup) -> Option<f64> {
         let number = match self.evaluate(signals)? {
             Value::Float(f) => f,
@@ -147,8 +147,8 @@ impl VariableResolver for Resolver<'_> {
     }
 }
 
-/// The dotted names an expression reads. A name is a chain of selections that ends in an identifier, and is no signal where
-/// a comprehension around it binds that identifier.
+/// Collects the dotted names that an expression reads. A name is a chain of selections that ends in an identifier; it is not a
+/// signal where an enclosing comprehension binds that identifier.
 fn collect_names(node: &IdedExpr, bound: &[&str], names: &mut BTreeSet<String>) {
     if let Some(name) = dotted(&node.expr) {
         if !bound.contains(&name.split('.').next().unwrap_or_default()) {

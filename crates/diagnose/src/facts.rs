@@ -19,12 +19,12 @@ use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, UsualValues, Window};
 
-/// How much of their sleep the users of a disk are blocked from which they do not pause between requests.
+/// Persistence of a disk's blocked users from which they do not pause between requests.
 const WITHOUT_PAUSE: f64 = 0.8;
-/// The most locations named for one number.
+/// Maximum number of locations named for one number.
 const MOST_PLACES: usize = 3;
 
-/// The entities of a window, with their signals.
+/// Entities of a window, with their signals.
 #[derive(Debug)]
 pub struct Facts {
     /// The machine.
@@ -33,19 +33,19 @@ pub struct Facts {
     pub topology: Topology,
     /// What was read, and what was refused.
     pub(crate) sources: Sources,
-    /// The observing process: what it does itself is its cost, and no cause.
+    /// The observing process: its own activity is its cost, and not a cause.
     pub(crate) observer: Option<u32>,
     /// The observer and its descendants: never culprits of others' load.
     pub(crate) observers: BTreeSet<u32>,
-    /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
+    /// Processes that commands may name; `None` for captures, whose processes may have ended.
     pub(crate) running: Option<Running>,
-    /// The settings that were read, by their sysctl name.
+    /// Settings that were read, by their sysctl name.
     pub(crate) settings: BTreeMap<String, String>,
     /// Control groups with the controller cpu.
     pub(crate) cpu_groups: BTreeSet<String>,
     pub(crate) entities: BTreeMap<Scope, Vec<Entity>>,
     pub(crate) origins: Origins,
-    /// Shares that are impossible, and so unknown.
+    /// Shares that are impossible and therefore unknown.
     pub(crate) impossible: Vec<BlindSpot>,
     /// How long the present losses have lasted.
     pub(crate) history: History,
@@ -57,8 +57,8 @@ impl Facts {
         Self::of_scopes(window, |_| true)
     }
 
-    /// Computes the signals of the host, the disks, which the host's need, and the kinds of things that are `wanted`; of others there seem
-    /// to be none.
+    /// Computes the signals of the host, the disks, which the host's need, and the scopes that are `wanted`; all other scopes
+    /// stay empty.
     pub fn of_scopes(window: &Window, wanted: impl Fn(Scope) -> bool) -> Self {
         let changes = window.changes::<Process>();
         let blocked = Blocked::of(window);
@@ -93,7 +93,7 @@ impl Facts {
         let mut impossible = Vec::new();
         if is_captured {
             impossible.extend(entities.values_mut().flatten().flat_map(impossible::take_out));
-            // It is among the entities, too.
+            // The host is also among the entities.
             impossible::take_out(&mut host);
         }
         let disks = entities.get(&Scope::Disk).map_or(&[][..], Vec::as_slice);
@@ -120,12 +120,12 @@ impl Facts {
         }
     }
 
-    /// The entities of one kind.
+    /// Returns the entities of one kind.
     pub fn entities(&self, scope: Scope) -> &[Entity] {
         self.entities.get(&scope).map_or(&[], Vec::as_slice)
     }
 
-    /// Where a signal of this entity was read: the kernel's file; for what others wrote, file and lines.
+    /// Returns where a signal of this entity was read: the kernel's file; for captures, file and lines.
     pub fn source_of(&self, signal: &Signal, entity: &Entity) -> String {
         let paths = |source: &str| -> Vec<String> {
             source.split([' ', ',']).filter(|w| w.starts_with('/')).map(str::to_owned).collect()
@@ -139,39 +139,39 @@ impl Facts {
         };
         let places: BTreeSet<&SourceLocation> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
         if places.is_empty() {
-            // Of a capture no file of this machine is the source.
+            // No file of this machine is the source of a capture.
             let is_of_capture = !self.origins.is_empty() && (!wanted.is_empty() || is_bpf(signal.source));
             return if is_of_capture { String::new() } else { self.sources.origin(signal.source) };
         }
         listed(places)
     }
 
-    /// Whether a capture contains what this file of the kernel shows.
+    /// Returns true if a capture contains what this file of the kernel shows.
     pub fn is_captured(&self, path: &str) -> bool {
         let shows = |f: &FamilyInfo| f.source.split([' ', ',']).any(|word| word == path);
         !self.origins.is_empty() && catalogue::families().into_iter().filter(shows).any(|f| self.origins.has(f.name))
     }
 
-    /// The value of a sysctl when it was last read.
+    /// Returns the value of a sysctl when it was last read.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// The control group among whose tasks a nice value counts: the deepest with the controller cpu of these and those above them, one a
-    /// line. `None` if there is none, and the root is it.
+    /// Returns the control group among whose tasks a nice value counts: the deepest one with the controller cpu among these, one
+    /// per line, and their ancestors. Returns `None` if only the root is left.
     pub(crate) fn cpu_group(&self, cgroups: Option<&str>) -> Option<&str> {
         let above = |path: &str| self.cpu_groups.get(path).map(String::as_str);
         let of_line = |line: &'_ str| Path::new(line).ancestors().find_map(|path| above(path.to_str()?));
         cgroups?.lines().filter_map(of_line).filter(|path| *path != "/").max_by_key(|path| path.matches('/').count())
     }
 
-    /// A signal of the host.
+    /// Returns a signal of the host.
     pub fn host_number(&self, name: &str) -> Option<f64> {
         self.host.number(name)
     }
 }
 
-/// Adds what a baseline knows of an entity.
+/// Adds the baseline's values of an entity.
 fn add_usual(entity: &mut Entity, usual: &UsualValues) {
     if usual.is_empty() {
         return;
@@ -184,28 +184,28 @@ fn add_usual(entity: &mut Entity, usual: &UsualValues) {
     entity.usual = entity.signals.iter().filter_map(of_signal).collect();
 }
 
-/// The most that a task waited for one of these disks, as a share of the time.
+/// Returns the longest time that a task waited for one of these disks, as a share of the time.
 fn longest_stall<'e>(disks: impl Iterator<Item = &'e Entity>) -> Option<f64> {
     disks.filter_map(|disk| disk.number("disk.stall")).reduce(f64::max)
 }
 
-/// Whether the users of a disk pause between requests: then they get what they ask for.
+/// Returns true if the users of a disk pause between requests: then they get what they request.
 fn is_paced(disk: &Entity) -> bool {
     disk.number("disk.users_blocked").is_some_and(|blocked| blocked < WITHOUT_PAUSE)
 }
 
-/// The processes that a command can still name.
+/// Processes that a command can still name.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
-    /// Those of the last sample.
+    /// Processes of the last sample.
     at_the_end: BTreeSet<u32>,
-    /// Of these, the ones whose settings are worth changing: not kernel threads, not the observer, and not short-lived ones.
+    /// Those of them whose settings are worth changing: no kernel threads, no observer, and no short-lived processes.
     lasting: BTreeSet<u32>,
     /// Whether the window is in the past, so that its processes may have ended since.
     pub(crate) is_past: bool,
 }
 
-/// The share of the window that a process must have run to count as lasting.
+/// Share of the window that a process must have run to count as lasting.
 const LASTING: f64 = 0.5;
 
 impl Running {
@@ -221,19 +221,19 @@ impl Running {
         Self { at_the_end, lasting, is_past: false }
     }
 
-    /// Whether a command may name the process.
+    /// Returns true if a command may name the process.
     pub(crate) fn has(&self, pid: u32) -> bool {
         !self.is_past && self.at_the_end.contains(&pid)
     }
 
-    /// Those of these processes whose settings are worth changing, where they are most of them.
+    /// Returns those of these processes whose settings are worth changing, if they are the majority.
     pub(crate) fn lasting(&self, pids: impl Iterator<Item = u32>) -> Vec<u32> {
         let (lasting, others): (Vec<u32>, Vec<u32>) = pids.partition(|pid| self.lasting.contains(pid));
         if lasting.len() > others.len() { lasting } else { Vec::new() }
     }
 }
 
-/// The first few places, each file named once: `sar.txt:3-9, 12, iostat.txt:4`.
+/// Lists the first few locations, each file named once: `sar.txt:3-9, 12, iostat.txt:4`.
 fn listed(places: BTreeSet<&SourceLocation>) -> String {
     let more = if places.len() > MOST_PLACES { ", …" } else { "" };
     let mut text = String::new();
@@ -248,7 +248,7 @@ fn listed(places: BTreeSet<&SourceLocation>) -> String {
     text + more
 }
 
-/// The kernel separates the numbers of a setting by tabs.
+/// Returns the settings; replaces the tabs with which the kernel separates their numbers by spaces.
 fn settings(window: &Window) -> BTreeMap<String, String> {
     let changes = window.changes::<Setting>();
     let read = |c: &Change<'_, Setting>| {
@@ -264,7 +264,8 @@ fn settings(window: &Window) -> BTreeMap<String, String> {
     coalescing.chain(changes.iter().filter_map(read)).collect()
 }
 
-/// A group has a weight only if the controller is on (Documentation/admin-guide/cgroup-v2.rst: cpu.weight).
+/// Returns the control groups with a weight: a group has one only if the controller is on
+/// (Documentation/admin-guide/cgroup-v2.rst: cpu.weight).
 fn cpu_groups(window: &Window) -> BTreeSet<String> {
     let groups = window.newest::<Group>();
     groups.iter().filter(|(_, group)| group.weight.get().is_some()).map(|(path, _)| path.to_string()).collect()

@@ -1,13 +1,13 @@
-//! Shares that come out above 100 %, or below zero, because what they were computed from does not belong together or was misread: of
-//! captures they are unknown, and said.
+//! Removes shares above 100 %, or below zero, which result from inputs that do not belong together or were misread: in captures
+//! they are unknown, and reported.
 
 use crate::signal::Entity;
 use whyslow_model::diagnosis::{BlindSpot, Reading, Subject};
 use whyslow_model::human;
 
-/// How far a share of time may be above 1: the kernel samples by its tick, and counters are not read at one instant.
+/// How far a share of time may exceed 1: the kernel samples by its tick, and counters are not read at one instant.
 const SLACK: f64 = 0.1;
-/// How far a printed percentage may be.
+/// How far a printed percentage may exceed 100 %.
 const ROUNDING: f64 = 0.005;
 
 /// Ratios that may be above 1, each with the reason. All others are shares.
@@ -78,12 +78,12 @@ const BELOW_ZERO: &[&str] = &[
     "core.uncharged",
 ];
 
-/// Whether a ratio is a share of a whole, so that it is at most 1.
+/// Returns true if a ratio is a share of a whole, so that it is at most 1.
 pub fn is_share(signal: &str) -> bool {
     ABOVE_ONE.iter().all(|(known, _)| *known != signal)
 }
 
-/// Takes the impossible shares of an entity out, and says which they were.
+/// Removes the impossible shares of an entity, and returns a blind spot for each.
 pub(crate) fn take_out(entity: &mut Entity) -> Vec<BlindSpot> {
     let signals = entity.signals.iter();
     let shares = signals.zip(&mut entity.values).filter(|(signal, _)| signal.unit == "ratio");

@@ -1,4 +1,4 @@
-//! The one change that gains the most.
+//! Finds the one change that gains the most.
 
 use super::{main_function, name_of, name_of_link};
 use whyslow_model::diagnosis::{Confidence, Finding};
@@ -20,7 +20,7 @@ pub(super) fn advice(
     Advice { text, saves: saves.min(1.0), finding: finding.map(Finding::key) }
 }
 
-/// The finding on the machine that explains a part: of the same device, or of the resource that the part is a wait for.
+/// Returns the finding on the machine that explains a part: of the same device, or of the resource that the part waits for.
 fn finding_for<'f>(part: &TimePart, findings: &'f [Finding]) -> Option<&'f Finding> {
     let device = part.by.iter().find(|by| by.kind == "device").map(|by| by.name.as_str());
     let explains = |finding: &&Finding| match part.kind {

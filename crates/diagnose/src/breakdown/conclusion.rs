@@ -1,4 +1,4 @@
-//! The answer in a sentence, with what could not be seen.
+//! Sums up a breakdown in a sentence, with what could not be measured.
 
 use super::advice::advice;
 use super::{busy_share, most, name_of_link, own_share, phrase, weight};
@@ -8,18 +8,18 @@ use whyslow_model::time_breakdown::{
     Advice, ChainLink, FEW_SAMPLES, ProgramTime, TimeBreakdown, TimeKind, TimePart, UNKNOWN,
 };
 
-/// A share of the whole time below which a change gains nothing that anyone notices.
+/// Minimum share of the whole time for a change to be noticeable.
 const WORTH_CHANGING: f64 = 0.05;
-/// A share of its life on a CPU from which on a thread fills it.
+/// Share of its life on a CPU from which a thread fills the CPU.
 const FILLS_A_CPU: f64 = 0.85;
-/// Processes that live for less than this, in seconds, mostly start and end; and how many of them are worth a remark.
+/// Processes that live for less than this, in seconds, mostly start and end; and the number of them that is worth a remark.
 const SHORT_LIFE: f64 = 0.05;
 const MANY_PROCESSES: usize = 20;
-/// The share of the time in which they live from which on they are the cause.
+/// Share of the time in which they live from which they are the cause.
 const WORTH_FEWER: f64 = 0.3;
 
-/// Adds the conclusion and the advice to a breakdown whose parts and chain are known. `root` are the parts of the last program in
-/// the chain; `findings` are those of the machine in the same time.
+/// Adds the conclusion and the advice to a breakdown whose parts and chain are known. `root` holds the parts of the last program
+/// in the chain; `findings` are those of the machine in the same time.
 pub fn conclude(breakdown: &mut TimeBreakdown, root: &[TimePart], findings: &[Finding]) {
     breakdown.unseen = unseen(breakdown);
     if !breakdown.deadlock.is_empty() {
@@ -96,7 +96,8 @@ pub fn conclude(breakdown: &mut TimeBreakdown, root: &[TimePart], findings: &[Fi
     });
 }
 
-/// The program that was started most often, if its processes are short and take a good part of the time; and their share of it.
+/// Returns the program that was started most often, if its processes are short and take a good part of the time; and their share
+/// of it.
 fn many_short_processes(breakdown: &TimeBreakdown, own: f64) -> Option<(ProgramTime, f64)> {
     let is_short = |program: &&ProgramTime| {
         program.processes >= MANY_PROCESSES && program.seconds < SHORT_LIFE * program.processes as f64
@@ -108,7 +109,7 @@ fn many_short_processes(breakdown: &TimeBreakdown, own: f64) -> Option<(ProgramT
     (share >= WORTH_FEWER).then(|| (most.clone(), share.min(1.0)))
 }
 
-/// What was too short to be seen.
+/// Lists what was too short to be measured.
 fn unseen(breakdown: &TimeBreakdown) -> Vec<String> {
     let of = |kind| breakdown.parts.iter().find(|part: &&TimePart| part.kind == kind);
     let running = [TimeKind::User, TimeKind::Kernel].into_iter().filter_map(of);

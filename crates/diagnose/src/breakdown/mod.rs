@@ -1,4 +1,5 @@
-//! What the time of a program's threads says: whom it waits for, where the time goes in the end, and the one change that gains most.
+//! Interprets the time of a program's threads: which process it waits for, where the time goes in the end, and the one change
+//! that gains most.
 
 mod advice;
 mod conclusion;
@@ -10,21 +11,21 @@ pub use conclusion::conclude;
 use whyslow_model::human;
 use whyslow_model::time_breakdown::{ChainLink, Contributor, FunctionShare, TimeKind, TimePart, UNKNOWN};
 
-/// A share of the time that was not idle, from which on another program is the next link of the chain.
+/// Share of the non-idle time from which another program is the next link of the chain.
 const WORTH_FOLLOWING: f64 = 0.25;
 
-/// Whom a program waits for.
+/// What a program waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// Another program, by its PID.
     Process(u32),
-    /// A thread of its own that holds a lock, by its TID.
+    /// One of its own threads that holds a lock, by its TID.
     Thread(u32),
     /// Processes that it started.
     Children,
 }
 
-/// Whom a program waits for most, if it is for a good part of the time in which it was not idle.
+/// Returns what a program waits for most, if it is a good part of the time in which it was not idle.
 pub fn waited_for(parts: &[TimePart]) -> Option<Awaited> {
     let busy = busy_share(parts);
     let mut waits: Vec<(Awaited, f64)> = Vec::new();
@@ -40,7 +41,7 @@ pub fn waited_for(parts: &[TimePart]) -> Option<Awaited> {
     (share >= WORTH_FOLLOWING * busy.max(share)).then_some(awaited)
 }
 
-/// Threads that hand a lock to each other hold each other up; one that has it most of the time holds up the others.
+/// Threads that hand a lock to each other block each other; one that has it most of the time blocks the others.
 fn awaited(kind: TimeKind, by: &Contributor) -> Option<Awaited> {
     match (by.kind.as_str(), kind) {
         ("process", TimeKind::Child) => Some(Awaited::Children),
@@ -50,12 +51,12 @@ fn awaited(kind: TimeKind, by: &Contributor) -> Option<Awaited> {
     }
 }
 
-/// The share of the time in which something was done or waited for that someone else has to do.
+/// Returns the share of the time that was not idle, without waits for processes that are counted themselves.
 fn busy_share(parts: &[TimePart]) -> f64 {
     parts.iter().map(weight).sum()
 }
 
-/// The share of the time that was not spent waiting for processes that are counted themselves.
+/// Returns the share of the time that was not spent waiting for processes that are counted themselves.
 fn own_share(parts: &[TimePart]) -> f64 {
     let of_members =
         |part: &TimePart| part.share * part.by.iter().filter(|by| by.kind == "member").map(|by| by.share).sum::<f64>();
@@ -66,7 +67,7 @@ fn weight(part: &TimePart) -> f64 {
     part.share * effective(part)
 }
 
-/// The parts of a program that another one waits for: its sleep is then the cause, and not idleness.
+/// Returns the parts of a program that another one waits for: its sleep is then the cause, not idleness.
 pub fn of_waited_for(parts: &[TimePart]) -> Vec<TimePart> {
     let awake = |part: &TimePart| match part.kind {
         TimeKind::Sleep => TimePart { kind: TimeKind::Pause, ..part.clone() },
@@ -75,8 +76,8 @@ pub fn of_waited_for(parts: &[TimePart]) -> Vec<TimePart> {
     parts.iter().map(awake).collect()
 }
 
-/// How much of a part counts: nothing of what its own processes or its clients are waited for, or of a wait that nobody ended, if a
-/// thread without work waits like that.
+/// Returns how much of a part counts: not the waits for its own processes or for clients, nor a wait without a known waker if an
+/// idle thread waits like that.
 fn effective(part: &TimePart) -> f64 {
     let of =
         |kinds: &[&str]| part.by.iter().filter(|by| kinds.contains(&by.kind.as_str())).map(|by| by.share).sum::<f64>();
@@ -86,7 +87,7 @@ fn effective(part: &TimePart) -> f64 {
     (1.0 - of(&["member"])).clamp(0.0, 1.0)
 }
 
-/// A link of the chain: what a program, or a thread of it, did most of the time that it was not idle.
+/// Returns a link of the chain: the main activity of a program, or of one of its threads, while it was not idle.
 pub fn link(name: &str, pid: u32, tid: Option<u32>, parts: &[TimePart]) -> ChainLink {
     let busy = busy_share(parts);
     let most = most(parts).or(parts.first());
@@ -110,7 +111,7 @@ pub fn link(name: &str, pid: u32, tid: Option<u32>, parts: &[TimePart]) -> Chain
     ChainLink { name: name.into(), pid, tid, kind: part.kind, share, what }
 }
 
-/// `lockhog (tid 12)`, `postgres (pid 11)`.
+/// Formats as `thread lockhog (tid 12)` or `postgres (pid 11)`.
 fn name_of_link(link: &ChainLink) -> String {
     match link.tid {
         Some(tid) => format!("thread {} (tid {tid})", link.name),
@@ -118,12 +119,12 @@ fn name_of_link(link: &ChainLink) -> String {
     }
 }
 
-/// The part that took most of the time that was not idle.
+/// Returns the part that took most of the non-idle time.
 fn most(parts: &[TimePart]) -> Option<&TimePart> {
     parts.iter().filter(|part| weight(part) > 0.0).max_by(|a, b| weight(a).total_cmp(&weight(b)))
 }
 
-/// `waiting for fsync on vda`.
+/// Formats as `waiting for fsync on vda`.
 fn phrase(part: &TimePart) -> String {
     let words = part.kind.words();
     let by = part.by.iter().find(|by| by.kind != "member" && by.kind != "client");
@@ -149,7 +150,7 @@ fn phrase(part: &TimePart) -> String {
     }
 }
 
-/// The function that takes most of a part, if it is a good share and has a name.
+/// Returns the function that takes most of a part, if it is a good share and has a name.
 fn main_function(part: &TimePart) -> Option<&FunctionShare> {
     part.functions.first().filter(|function| function.share >= 0.2 && function.name != UNKNOWN)
 }

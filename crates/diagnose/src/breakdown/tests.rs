@@ -121,7 +121,7 @@ fn whoever_is_waited_for_little_is_not_followed() {
 fn waiting_for_its_own_children_does_not_count() {
     let parts = vec![part(TimeKind::Child, 0.5, &[("member", "sort", Some(5), 1.0)]), part(TimeKind::User, 0.5, &[])];
     let found = concluded(parts, Vec::new(), &[]);
-    // Of the half that is not the child's, all.
+    // All of the half that is not the child's.
     assert!(found.conclusion.contains("spends 100 % of its time on a CPU"), "{}", found.conclusion);
 }
 
@@ -149,7 +149,7 @@ fn the_thread_that_holds_a_lock_is_the_end_of_the_chain() {
 
 #[test]
 fn many_short_processes_are_the_cause() {
-    // A shell that waits for its children: of 1 s of its own, they live 0.75 s.
+    // A shell that waits for its children: they live 0.75 s of its 1 s.
     let parts = vec![
         part(TimeKind::Child, 0.375, &[("member", "true", Some(5), 1.0)]),
         part(TimeKind::Kernel, 0.5, &[]),

@@ -10,15 +10,15 @@ use whyslow_model::window::Change;
 
 const RAID: &str = "Patterson, Gibson, Katz: A case for redundant arrays of inexpensive disks (SIGMOD 1988); md(4)";
 const STRIPES: &str = "Chen, Patterson: Maximizing performance in a striped disk array (ISCA 1990); md(4)";
-/// The unit that requests begin and end on, bytes.
+/// Alignment unit of requests, bytes.
 const BLOCK: f64 = 4096.0;
-/// A layout that gains less is not worth moving data for.
+/// Minimum gain of a layout for moving the data to be worthwhile.
 const WORTH: f64 = 1.1;
 
-/// What requests a device gets.
+/// Request pattern of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pattern {
-    /// The share of reads among its requests, if it had any.
+    /// Share of reads among its requests, if it had any.
     pub(super) reads: Option<f64>,
     /// Mean size of a request, bytes.
     pub(super) size: Option<f64>,
@@ -36,14 +36,14 @@ impl Pattern {
     }
 }
 
-/// How members are put together.
+/// Arrangement of members.
 #[derive(Clone, Debug, PartialEq)]
 struct Layout {
     name: String,
     members: f64,
-    /// How many requests of members a small write takes.
+    /// Requests to members per small write.
     penalty: f64,
-    /// Bytes on a member before the next one's turn.
+    /// Bytes on a member before the next member follows.
     chunk: Option<f64>,
 }
 
@@ -79,7 +79,7 @@ impl Layout {
         format!("{} over {} members{chunk}", self.name, quantity(self.members, "count"))
     }
 
-    /// How many requests of members one request takes.
+    /// Returns the requests to members per request.
     fn cost(&self, reads: f64) -> f64 {
         reads + (1.0 - reads) * self.penalty
     }
@@ -119,7 +119,7 @@ pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode, pattern: &Patte
     array
 }
 
-/// All members wait for the slowest. Of one that had no requests nothing is known; it is taken for one like the others.
+/// Returns the slowest member, for which all others wait. A member without requests is assumed to equal the others.
 fn slowest_member(machine: &Machine<'_>, node: &StackNode) -> Option<Random> {
     let known = |member: &StackNode| random(machine, machine.disk_of(member));
     let unknown: Vec<&str> =
@@ -132,7 +132,7 @@ fn slowest_member(machine: &Machine<'_>, node: &StackNode) -> Option<Random> {
     Some(slowest)
 }
 
-/// Other layouts of the same or one more member, for the requests that come.
+/// Returns other layouts of the same or one more member, for this request pattern.
 fn gains(layout: &Layout, pattern: &Pattern) -> Vec<LayoutGain> {
     let Some(reads) = pattern.reads else { return Vec::new() };
     let mirrored =
@@ -167,7 +167,7 @@ fn to_mirrors(layout: &Layout, reads: f64) -> LayoutGain {
     }
 }
 
-/// A request of one size begins anywhere in a chunk, so that it takes 1 + (size − block) / chunk members in the mean.
+/// A request of one size begins anywhere in a chunk, so that it touches 1 + (size − block) / chunk members on average.
 fn to_larger_chunk(layout: &Layout, chunk: f64, size: f64) -> Option<LayoutGain> {
     let members = |chunk: f64| (1.0 + (size - BLOCK).max(0.0) / chunk).min(layout.members);
     let larger = (size * 4.0).max(BLOCK).log2().ceil().exp2();

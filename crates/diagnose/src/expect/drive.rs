@@ -1,4 +1,4 @@
-//! One drive: random requests by its mechanics, or by what it was seen to take for one.
+//! One drive: random requests by its mechanics, or by its observed latency.
 
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, link, load, per_second, rate, requests, thing};
 use whyslow_model::catalogue::Queue;
@@ -9,26 +9,26 @@ use whyslow_model::io_stack::StackNode;
 const MECHANICS: &str =
     "Ruemmler, Wilkes: An introduction to disk drive modeling (IEEE Computer 27:3, 1994): seek + half a revolution";
 pub(super) const LITTLE: &str = "Little: A proof for the queuing formula L = λW (Operations Research 9:3, 1961)";
-/// The least revolutions per minute, and the mean seek of a read that is usual from there on in data sheets, seconds.
+/// Minimum revolutions per minute, and the mean read seek time typical in data sheets from there on, seconds.
 const SEEKS: [(f64, f64); 4] = [(14_000.0, 0.0034), (9_500.0, 0.0045), (7_000.0, 0.0085), (0.0, 0.012)];
-/// At a mean queue of at most so many requests the latency is that of one at a time.
+/// Up to this mean queue the latency is that of one request at a time.
 const ALONE: f64 = 1.3;
-/// Requests a second below which a latency is a chance.
+/// Requests per second below which a latency is not significant.
 const ENOUGH: f64 = 5.0;
 
-/// What a drive does in random requests, and how that follows.
+/// Rate of random requests of a drive, and how it was derived.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Random {
-    /// A second.
+    /// Requests per second.
     pub(super) rate: f64,
     pub(super) formula: String,
     pub(super) source: &'static str,
-    /// What was assumed.
+    /// Assumptions made.
     pub(super) note: Option<String>,
 }
 
 impl Random {
-    /// The same as an expectation of this device.
+    /// Converts it to an expectation of this device.
     pub(super) fn expected(self, node: &StackNode) -> ExpectedRate {
         rate("random requests", self.rate, PER_SECOND, self.formula, self.source, requests(node))
     }
@@ -63,7 +63,7 @@ pub(super) fn of_disk(machine: &Machine<'_>, node: &StackNode) -> ThingExpected 
     disk
 }
 
-/// `rotating, 7200 rpm, ata`.
+/// Formats as `rotating, 7200 rpm, ata`.
 fn what(queue: &Queue, machine: &Machine<'_>) -> String {
     let rotation = rotation(queue, machine).map(|rpm| format!("{rpm} rpm"));
     let medium = queue.rotational.get().map(|spins| if spins > 0.0 { "rotating" } else { "not rotating" });
@@ -76,14 +76,14 @@ fn what(queue: &Queue, machine: &Machine<'_>) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Revolutions per minute. A virtual disk that claims to rotate has none, and neither has one of which nothing is known.
+/// Returns the revolutions per minute; `None` for a virtual disk that claims to rotate, and where they are unknown.
 pub(super) fn rotation(queue: &Queue, machine: &Machine<'_>) -> Option<f64> {
     let spins = queue.rotational.get()? > 0.0;
     let reported = queue.rotation_rate.get();
     reported.or(machine.facts.rotation_rate).filter(|rpm| spins && *rpm > 1.0)
 }
 
-/// Random requests one at a time.
+/// Returns the rate of random requests, one at a time.
 pub(super) fn random(machine: &Machine<'_>, node: &StackNode) -> Option<Random> {
     let queue = machine.queue(node)?;
     match rotation(queue, machine) {
@@ -92,7 +92,8 @@ pub(super) fn random(machine: &Machine<'_>, node: &StackNode) -> Option<Random> 
     }
 }
 
-/// A request takes a seek and, in the mean, half a revolution until its sector comes by; the transfer of a small one takes no time beside that.
+/// A request takes a seek and, on average, half a revolution until its sector arrives; the transfer time of a small one is
+/// negligible.
 fn by_mechanics(rpm: f64, seek: Option<f64>) -> Random {
     let usual = SEEKS.iter().find(|(least, _)| rpm >= *least).map_or(0.0, |(_, seek)| *seek);
     let half = 30.0 / rpm;
@@ -107,7 +108,7 @@ fn by_mechanics(rpm: f64, seek: Option<f64>) -> Random {
     }
 }
 
-/// One request at a time takes its latency; several at a time are answered from the same queue, so that their latency says less.
+/// One request at a time takes its latency; several at a time share a queue, so that their latency says less.
 pub(super) fn by_latency(node: &StackNode) -> Option<Random> {
     let load = load(node)?;
     let (latency, queue) = (load.latency.filter(|latency| *latency > 0.0)?, load.queue?);
@@ -128,7 +129,7 @@ pub(super) fn by_latency(node: &StackNode) -> Option<Random> {
     })
 }
 
-/// Why nothing follows from how long requests took; `None` of a device without any.
+/// Returns why the latencies do not yield a rate; `None` for a device without requests.
 fn why_unknown(node: &StackNode) -> Option<String> {
     let load = load(node)?;
     let few = load.requests.filter(|requests| *requests > 0.0 && *requests < ENOUGH);
@@ -146,7 +147,8 @@ fn why_unknown(node: &StackNode) -> Option<String> {
     ))
 }
 
-/// As many requests as the device takes at once, each of the latency of one alone: more than that needs a faster device.
+/// Returns the rate at the maximum queue depth, each request with the latency of one alone: more than that needs a faster
+/// device.
 pub(super) fn most_by_depth(queue: &Queue, node: &StackNode) -> Option<ExpectedRate> {
     let alone = by_latency(node)?;
     if let Some(ceiling) = load(node)?.request_ceiling {

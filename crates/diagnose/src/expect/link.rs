@@ -1,4 +1,4 @@
-//! Links: what is left of their speed for data.
+//! Links: the part of their speed that is left for data.
 
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, load, rate, thing};
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use whyslow_model::value::Name;
 
 const PCIE: &str = "PCI Express Base Specification 6.0: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s, flits of 242 of 256 bytes at 64 GT/s";
 const ETHERNET: &str = "IEEE 802.3: 38 bytes of preamble, header, checksum and gap a frame; RFC 9293, RFC 7323: 52 bytes of IPv4 and TCP with time stamps";
-/// Bytes of a frame on the wire beside its packet.
+/// Bytes of a frame on the wire besides its packet.
 const FRAMING: f64 = 38.0;
-/// Bytes of a packet that are no data of TCP.
+/// Bytes of a packet that are not TCP data.
 const HEADERS: f64 = 52.0;
-/// The smallest frame on the wire, bytes: 64, a preamble and a gap.
+/// Smallest frame on the wire, bytes: 64, a preamble and a gap.
 const SMALLEST: f64 = 84.0;
 
-/// What is left of a link for data, bytes per second.
+/// Data rate of a link, bytes per second.
 pub(super) struct Payload {
     pub(super) rate: f64,
     pub(super) formula: String,
     pub(super) source: &'static str,
 }
 
-/// A link of storage by its transport and speed in bits per second.
+/// Returns the data rate of a storage link by its transport and speed in bits per second.
 pub(super) fn of_transport(transport: &str, speed: f64) -> Option<Payload> {
     let (data, line, source) = match transport {
         "ata" => (8.0, 10.0, "Serial ATA Revision 3.5: 8b/10b"),
@@ -46,7 +46,7 @@ pub(super) fn of_transport(transport: &str, speed: f64) -> Option<Payload> {
     })
 }
 
-/// A PCI Express link, before the headers of its packets.
+/// Returns the data rate of a PCI Express link, before the headers of its packets.
 pub(super) fn of_pcie(link: &PcieLink) -> Option<Payload> {
     let (speed, width) = (link.speed.get()?, link.width.get()?);
     let (data, line) = match speed {
@@ -94,7 +94,7 @@ fn of_bus(link: &PcieLink, measured: Option<f64>) -> Option<ExpectedRate> {
     ))
 }
 
-/// Says so if device and port both support a faster link.
+/// Returns a note if device and port both support a faster link.
 fn narrower(link: &PcieLink) -> Option<String> {
     let least = |device: Option<f64>, port: Option<f64>| Some(device?.min(port.unwrap_or(f64::INFINITY)));
     let (speed, width) = (link.speed.get()?, link.width.get()?);

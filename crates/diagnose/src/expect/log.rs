@@ -1,4 +1,4 @@
-//! The log of a file system on the drive of its data: what one of its own would gain.
+//! The log of a file system on the drive of its data: the gain from a separate log device.
 
 use super::{Machine, drive, thing};
 use whyslow_model::catalogue::Disk;
@@ -6,10 +6,10 @@ use whyslow_model::expectation::{LayoutGain, ThingExpected};
 use whyslow_model::io_stack::{NodeKind, StackNode};
 use whyslow_model::window::Change;
 
-/// Flushes a second from which on programs wait for the log.
+/// Flushes per second from which programs wait for the log.
 const ENOUGH: f64 = 1.0;
 
-/// A drive that rotates moves between data and log for each write that a program has to have on the disk.
+/// A rotating drive seeks between data and log for each write that a program needs on stable storage.
 pub(super) fn of_file_system(machine: &Machine<'_>, node: &StackNode, changes: &[Change<'_, Disk>]) -> ThingExpected {
     let disk = node.below.first().and_then(|below| machine.stack.node(&below.id)).map(|device| machine.disk_of(device));
     let rotates = |disk: &StackNode| machine.queue(disk).and_then(|queue| drive::rotation(queue, machine)).is_some();

@@ -1,5 +1,6 @@
-//! What storage and network should deliver, by the physics of drives, the arithmetic of RAID and stripes, and the encoding of links; and
-//! which layout would deliver more. It judges nothing: what delivers less than it should may have had nothing to do.
+//! What storage and network should deliver, by the physics of drives, the arithmetic of RAID and stripes, and the encoding of
+//! links; and which layout would deliver more. This is not a judgement: what delivers less than expected may have had nothing to
+//! do.
 
 mod array;
 mod drive;
@@ -20,16 +21,16 @@ use whyslow_model::window::Window;
 pub(crate) const PER_SECOND: &str = "1/s";
 const BYTES_PER_SECOND: &str = "bytes/s";
 
-/// What the reader knows of drives, and the kernel does not.
+/// Properties of drives that the user knows and the kernel does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DriveFacts {
     /// Revolutions per minute of rotating drives that do not report them.
     pub rotation_rate: Option<f64>,
-    /// Mean time of a seek of rotating drives, seconds, in place of what is usual for their rotation rate.
+    /// Mean seek time of rotating drives, seconds, instead of the typical one for their rotation rate.
     pub seek: Option<f64>,
 }
 
-/// What the parts of a stack should deliver, beside what they did over a window.
+/// Returns what the parts of a stack should deliver, beside what they did over a window.
 pub fn expectations(stack: &IoStack, window: &Window, facts: &DriveFacts) -> Expectations {
     let mut stack = stack.clone();
     add_loads(&mut stack, window);
@@ -70,7 +71,7 @@ pub fn expectations(stack: &IoStack, window: &Window, facts: &DriveFacts) -> Exp
     }
 }
 
-/// What is known of the machine's storage.
+/// Storage configuration of the machine.
 struct Machine<'w> {
     queues: BTreeMap<Name, &'w Queue>,
     arrays: BTreeMap<Name, &'w Array>,
@@ -86,24 +87,24 @@ impl<'w> Machine<'w> {
         self.queues.get(node.name.as_str()).copied()
     }
 
-    /// The state of a path of a multipath device.
+    /// Returns the state of a path of a multipath device.
     fn state(&self, device: &StackNode, path: &StackNode) -> Option<&'w str> {
         let key = LinkKey { upper: device.name.as_str().into(), lower: path.name.as_str().into() };
         self.paths.get(&key)?.state.get()
     }
 
-    /// What the bus of the adapter with this id carries, bytes per second.
+    /// Returns the bandwidth of the bus of the adapter with this id, bytes per second.
     fn bus_rate(&self, adapter: &str) -> Option<f64> {
         let bus = self.stack.node(adapter)?.words("bus address")?;
         Some(link::of_pcie(self.pcie.get(bus)?)?.rate)
     }
 
-    /// The nodes directly below.
+    /// Iterates over the nodes directly below.
     fn below(&self, node: &'w StackNode) -> impl Iterator<Item = &'w StackNode> {
         node.below.iter().filter_map(|below| self.stack.node(&below.id))
     }
 
-    /// The disk that a partition or linear volume is on; of anything else, itself.
+    /// Returns the disk that a partition is on; for any other node, the node itself.
     fn disk_of(&self, node: &'w StackNode) -> &'w StackNode {
         match (node.kind, self.below(node).next()) {
             (NodeKind::Partition, Some(disk)) => disk,

@@ -1,4 +1,4 @@
-//! Multipath devices: what the paths in use carry together.
+//! Multipath devices: the combined capacity of the active paths.
 
 use super::drive::{by_latency, most_by_depth};
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, link, rate, requests, thing};
@@ -10,7 +10,7 @@ use whyslow_model::io_stack::StackNode;
 const SOURCE: &str =
     "Documentation/admin-guide/device-mapper/dm-service-time.rst: paths of the active group share the requests";
 
-/// `None` if it is no multipath device, or its paths are not known.
+/// Returns `None` if it is not a multipath device, or its paths are unknown.
 pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode) -> Option<ThingExpected> {
     let paths: Vec<(&StackNode, &str)> =
         machine.below(node).filter_map(|path| Some((path, machine.state(node, path)?))).collect();
@@ -34,7 +34,7 @@ pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode) -> Option<Thing
     Some(device)
 }
 
-/// Each path takes as many requests at once as its device allows.
+/// Returns the maximum requests per second: each path takes as many requests at once as its device allows.
 fn most_requests(machine: &Machine<'_>, node: &StackNode, used: &[&StackNode]) -> Option<ExpectedRate> {
     let each: Option<Vec<f64>> =
         used.iter().map(|path| Some(most_by_depth(machine.queue(path)?, node)?.expected)).collect();
@@ -44,7 +44,7 @@ fn most_requests(machine: &Machine<'_>, node: &StackNode, used: &[&StackNode]) -
     Some(rate("requests at most", each.iter().sum(), PER_SECOND, formula, SOURCE, requests(node)))
 }
 
-/// What the links of the paths carry together; those of one adapter, no more than its bus.
+/// Returns the combined throughput of the paths' links; for those of one adapter, no more than its bus.
 fn throughput(machine: &Machine<'_>, node: &StackNode, used: &[&StackNode]) -> Option<ExpectedRate> {
     let mut adapters: BTreeMap<Option<&str>, f64> = BTreeMap::new();
     for path in used {

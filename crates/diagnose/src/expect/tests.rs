@@ -5,7 +5,8 @@ use whyslow_model::key::LinkKey;
 
 const MS: u64 = SECOND / 1000;
 
-/// Two seconds of four disks as a RAID 5: each has 50 reads a second, of 10 ms each; the array has 100 reads and 100 writes of 8 KiB.
+/// Two seconds of four disks as a RAID 5: each has 50 reads per second, of 10 ms each; the array has 100 reads and 100 writes of
+/// 8 KiB.
 fn raid5(rotation_rate: Option<f64>) -> Window {
     window([0, 2], |t, s| {
         let disks = ["sda", "sdb", "sdc", "sdd"];
@@ -36,7 +37,7 @@ fn raid5(rotation_rate: Option<f64>) -> Window {
             s.block.layer.push(Layer::new(LinkKey { upper: "md0".into(), lower: member }));
         }
         s.block.partition.push(Partition::new("sdd1".into()));
-        // A file system on the first of them, as if it were no member.
+        // A file system on the first disk, as if it were not a member.
         s.block.mount.push(Mount { device: "sda".into(), kind: "xfs".into(), ..Mount::new("/srv".into()) });
         s.block.file_system_device.push(FileSystemDevice {
             role: "journal".into(),
@@ -77,7 +78,7 @@ fn rates(expected: &Expectations, id: &str) -> Vec<(String, f64)> {
 fn an_array_is_what_its_members_make_of_it() {
     let window = raid5(None);
     let expected = expected(&window);
-    // One request at a time takes 10 ms: 100 a second.
+    // One request at a time takes 10 ms: 100 per second.
     assert_eq!(
         rates(&expected, "block:sda"),
         [
@@ -91,7 +92,7 @@ fn an_array_is_what_its_members_make_of_it() {
         [
             ("random reads".to_owned(), 400.0),
             ("random writes".to_owned(), 100.0),
-            // Half of them read: 400 / (0.5 + 0.5 × 4).
+            // Half of them reads: 400 / (0.5 + 0.5 × 4).
             ("random requests as they come".to_owned(), 160.0)
         ]
     );
@@ -149,7 +150,7 @@ fn a_log_inside_costs_a_drive_that_rotates_a_positioning() {
     assert_eq!(of_mount(&raid5(None)), None, "nothing moves");
 }
 
-/// Two seconds of a disk behind two paths of 16 Gbit/s each, of which those in `failed` carry nothing; it answers 100 reads a second in
+/// Two seconds of a disk behind two paths of 16 Gbit/s each; those in `failed` carry nothing. It answers 100 reads per second in
 /// 5 ms each.
 fn multipath(failed: &[&str]) -> Window {
     window([0, 2], |t, s| {

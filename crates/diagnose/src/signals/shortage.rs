@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(climb(&levels(|t| 300.0 * t.min(4.0))), Some(0.0), "a program that has started");
         assert_eq!(climb(&levels(|t| 300.0 * (t % 3.0))), Some(0.0), "up and down");
         assert_eq!(climb(&levels(|t| 300.0 * (t % 4.0))), Some(0.0), "three times up, once down");
-        // Of 300 per second, 500 are released every fourth second.
+        // Rises by 300 per second, but 500 are released every fourth second: 4 x 300 - 200 over the latter five steps.
         assert_eq!(
             climb(&levels(|t| 300.0 * t - 500.0 * (t / 4.0).floor())),
             Some(200.0),
