@@ -1,7 +1,8 @@
-//! Which group of processes slows which other one down, resource by resource, in seconds of waiting.
+//! Interference: which group of processes slows down which other one, resource by resource, in seconds of waiting.
 //!
-//! A group is a container, else a systemd unit, else a control group. What a group waits behind itself is its own, and so is what it
-//! waits behind one that takes less of the resource than itself. Each formula is in `how`, and described in docs/diagnosis.md.
+//! A group is a container, else a systemd unit, else a control group. A group's waiting behind itself is its own, and so is its
+//! waiting behind a group that uses less of the resource than itself. Each formula is in `how`, and described in
+//! docs/diagnosis.md.
 
 use crate::cgroup::{self, in_group};
 use crate::facts::Facts;
@@ -12,13 +13,14 @@ use whyslow_model::catalogue::{Group, Interference, Qdisc, Vmstat};
 use whyslow_model::diagnosis::{Confidence, GroupName, InterferencePair, Reading};
 use whyslow_model::window::{Change, Window};
 
-/// Where threads of the kernel count, which are in no group.
+/// Group of kernel threads, which are in no control group.
 const KERNEL: &str = "kernel";
 /// Waiting below this share of the time is not listed.
 const LEAST: f64 = 0.005;
-/// A culprit takes at least this much of what the victim takes.
+/// A culprit uses at least this much of what the victim uses.
 const AS_MUCH: f64 = 0.9;
-/// Waiting for a CPU, as a share of the time, from which the scheduler is traced; and the samples with a backlog from which packets are.
+/// Waiting for a CPU, as a share of the time, from which the scheduler is traced; and the number of samples with a backlog from
+/// which packets are traced.
 const SUSPECT: f64 = 0.03;
 const SUSPECT_SAMPLES: usize = 2;
 
@@ -28,7 +30,7 @@ const DISK: &str = "time of its requests x share of those in flight x growth of 
 const MEMORY: &str = "time waited for memory x share of the memory held at first or taken since, within the same limit";
 const NETWORK: &str = "time of its packets in the queue x share of the bytes sent meanwhile";
 
-/// Sources to turn on because of the window so far.
+/// Returns the sources to turn on because of the window so far.
 pub(crate) fn requests(window: &Window, facts: &Facts) -> BTreeSet<String> {
     let mut sources = BTreeSet::new();
     let waits = |pair: &InterferencePair| pair.seconds >= SUSPECT * pair.observed;
@@ -42,7 +44,7 @@ pub(crate) fn requests(window: &Window, facts: &Facts) -> BTreeSet<String> {
     sources
 }
 
-/// All pairs, the worst first.
+/// Returns all pairs, the worst first.
 pub(crate) fn pairs(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
     let traced = traced(window, "cpu");
     let cpu = if traced.is_empty() { estimated_cpu(window, facts) } else { traced };
@@ -51,22 +53,22 @@ pub(crate) fn pairs(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
     all
 }
 
-/// What one group waited for a resource, and behind whom.
+/// How long one group waited for a resource, and behind which groups.
 #[derive(Default)]
 struct Waits<'a> {
     seconds: f64,
     behind: BTreeMap<&'a str, f64>,
-    /// The time in which it had the resource, if that is known.
+    /// Time in which it had the resource, if known.
     served: Option<f64>,
 }
 
-/// The waiting for one resource, by group.
+/// Waiting for one resource, by group.
 struct Table<'a> {
     resource: &'static str,
     on: Option<String>,
     observed: f64,
     waits: BTreeMap<&'a str, Waits<'a>>,
-    /// What each takes of the resource, if that is known.
+    /// Use of the resource by each group, if known.
     takes: BTreeMap<&'a str, f64>,
     confidence: Confidence,
     how: &'static str,
@@ -116,12 +118,12 @@ fn group_name(path: &str) -> GroupName {
     }
 }
 
-/// As traced by the kernel, for CPUs or packets.
+/// Returns the pairs that the kernel traced, for CPUs or packets.
 fn traced(window: &Window, resource: &'static str) -> Vec<InterferencePair> {
     let changes = window.changes::<Interference>();
     let changes: Vec<_> = changes.iter().filter(|change| &*change.key().resource == resource).collect();
     let observed = changes.iter().map(|change| change.seconds()).fold(0.0, f64::max);
-    // Turned on for the last sample, it was read only once.
+    // A source turned on for the last sample was read only once.
     if observed == 0.0 {
         return Vec::new();
     }
@@ -145,12 +147,13 @@ fn traced(window: &Window, resource: &'static str) -> Vec<InterferencePair> {
     Table { resource, on: None, observed, waits, takes, confidence: Confidence::High, how }.pairs()
 }
 
-/// The group of a process, or of the kernel's threads.
+/// Returns the group of a process, or that of kernel threads.
 fn group_of<'e>(entity: &'e Entity, kernel: &str) -> Option<&'e str> {
     if entity.number(kernel) == Some(1.0) { Some(KERNEL) } else { entity.deepest_cgroup().map(cgroup::accountable) }
 }
 
-/// By what each process waited for a CPU, without knowing who ran meanwhile. A group that its quota stopped waited for that.
+/// Estimates the pairs from each process' waiting for a CPU, without knowing which processes ran meanwhile. A group that its
+/// quota throttled waited for the quota.
 fn estimated_cpu(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
     let observed = window.seconds();
     let (mut waits, mut takes): (BTreeMap<&str, Waits<'_>>, BTreeMap<&str, f64>) = Default::default();
@@ -184,7 +187,7 @@ fn estimated_cpu(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
     Table { resource: "cpu", on: None, observed, waits, takes, confidence, how }.pairs()
 }
 
-/// By requests in flight on each disk that rests on no other, those to devices on top of it included.
+/// Returns the pairs by requests in flight on each disk at the bottom of the stack, including those to devices on top of it.
 fn disk(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
     let disks = facts.entities(Scope::Disk);
     let rests_on = |upper: &Entity, lower: &Entity| facts.topology.rests_on(&upper.subject.name, &lower.subject.name);
@@ -194,8 +197,8 @@ fn disk(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
 
 fn on_disk(window: &Window, facts: &Facts, disk: &Entity) -> Vec<InterferencePair> {
     let number = |signal: &str| disk.number(signal).unwrap_or(0.0);
-    // Where the number in flight does not vary, nothing shows how the time of a request depends on it: requests to a device that is
-    // never without several, and whose users wait for nothing else, are taken to wait for each other.
+    // Where the number in flight does not vary, the dependence of the latency on it is unknown: requests to a device that always
+    // has several, and whose users wait for nothing else, are assumed to wait for each other.
     let is_full = number("disk.queue_busy") > 3.9 && number("disk.wait") > 0.002 && number("disk.users_blocked") > 0.8;
     let (scaling, confidence) = match disk.number("disk.wait_scaling") {
         Some(scaling) => (scaling, Confidence::High),
@@ -229,13 +232,13 @@ fn on_disk(window: &Window, facts: &Facts, disk: &Entity) -> Vec<InterferencePai
 struct MemoryUse {
     /// Seconds in which one of its tasks waited for memory.
     waited: f64,
-    /// Bytes it held at first, or took since: allocated, or read into the page cache for the first time. What it reads again soon
-    /// after it was evicted does not count.
+    /// Bytes that it held at first, or took since: allocated, or read into the page cache for the first time. Refaults soon
+    /// after eviction do not count.
     had: f64,
 }
 
-/// By what each group has of the memory that they share: of the nearest group above that reached its limit, else of the machine. A
-/// group that reached its own limit waits for that.
+/// Returns the pairs by each group's part of the memory that they share: that of the nearest ancestor that reached its limit,
+/// else that of the machine. A group that reached its own limit waits for that.
 fn memory(window: &Window, facts: &Facts) -> Vec<InterferencePair> {
     let changes = window.changes::<Group>();
     let by_path: BTreeMap<&str, &Change<'_, Group>> = changes.iter().map(|change| (&**change.key(), change)).collect();
@@ -266,7 +269,7 @@ fn within_limit(observed: f64, limit: &str, uses: &BTreeMap<&str, MemoryUse>) ->
     Table { resource: "memory", on, observed, waits, takes, confidence, how: MEMORY }.pairs()
 }
 
-/// The group itself or the nearest one above it that reached its memory limit.
+/// Returns the group itself or its nearest ancestor that reached its memory limit.
 fn limit_reached<'p>(group: &'p str, all: &BTreeMap<&str, &Change<'_, Group>>) -> Option<&'p str> {
     let mut path = group;
     while !path.is_empty() {
@@ -301,7 +304,7 @@ fn memory_use(window: &Window, facts: &Facts, change: &Change<'_, Group>, page: 
 }
 
 impl Facts {
-    /// Share of the time in which a process of the group waited for pages that had been evicted.
+    /// Returns the share of the time in which a process of the group waited for pages that had been evicted.
     fn refault_wait(&self, group: &str) -> Option<f64> {
         let groups = self.entities(Scope::Group).iter().find(|entity| entity.subject.name == group)?;
         groups.number("group.refault_wait")
@@ -315,7 +318,7 @@ mod tests {
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::key::{InterferenceKey, TaskKey};
 
-    /// Rows of pairs whose waiting and use grow by these nanoseconds a second.
+    /// Rows of pairs whose waiting and use grow by these nanoseconds per second.
     fn traced_pairs(rows: &[(&str, &str, u64, u64)]) -> Vec<(String, String, f64, f64, f64)> {
         let window = window(0..5, |t, s| {
             for (victim, culprit, waited, used) in rows {
@@ -335,12 +338,12 @@ mod tests {
     #[test]
     fn the_wait_of_a_group_is_shared_among_those_that_ran_meanwhile() {
         let pairs = traced_pairs(&[
-            // The victim runs 0.4 s a second and waits 0.5 s: 0.1 s behind itself, 0.3 s behind the hog.
+            // The victim runs 0.4 s per second and waits 0.5 s: 0.1 s behind itself, 0.3 s behind the hog.
             ("/web", "/web", 100 * MS, 400 * MS),
             ("/web", "/hog", 300 * MS, 0),
             ("/web", "kernel", 2 * MS, 0),
             ("/web", "", 98 * MS, 0),
-            // The hog waits longer, but mostly for itself, and it takes more than the victim.
+            // The hog waits longer, but mostly for itself, and it uses more than the victim.
             ("/hog", "/hog", 3000 * MS, 1500 * MS),
             ("/hog", "/web", 900 * MS, 0),
         ]);
@@ -382,7 +385,7 @@ mod tests {
     #[test]
     fn memory_is_waited_for_because_of_those_that_have_it() {
         let used = |waited, had| MemoryUse { waited, had };
-        // The victim waits eight of ten seconds, and has 50 of 400 MiB; another one 300.
+        // The victim waits eight of ten seconds, and has 50 of 400 MiB; another group has 300.
         let uses = [("/pod/db", used(8.0, 50.0)), ("/pod/hog", used(0.0, 300.0)), ("/pod/other", used(0.0, 50.0))];
         let pairs = within_limit(10.0, "/pod", &BTreeMap::from(uses)).into_iter();
         let pairs: Vec<_> = pairs.map(|p| (p.victim.name, p.culprit.name, p.seconds, p.loss)).collect();
@@ -406,7 +409,7 @@ mod tests {
                 group("/pod", 400.0, 50, 0, 0),
                 group("/pod/db", 100.0, 0, 500, 256),
                 group("/pod/hog", 300.0, 0, 0, 0),
-                // At its own limit, it waits for that.
+                // It waits for its own limit.
                 group("/pod/small", 10.0, 9, 900, 256),
                 group("/else", 1000.0, 0, 0, 0),
             ]);

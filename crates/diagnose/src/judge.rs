@@ -1,4 +1,4 @@
-//! Applies the rules: what holds becomes a finding, what only looks like it is ruled out.
+//! Applies the rules: a rule that holds becomes a finding; its look-alikes are ruled out.
 
 use crate::blame::{Blame, blame};
 use crate::expr::Expr;
@@ -12,25 +12,25 @@ use whyslow_model::diagnosis::{
     Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, Gain, RuledOut, Since, Subject, Unattributed,
 };
 
-/// The most findings of one rule that are reported.
+/// Maximum number of findings reported for one rule.
 const MOST_OF_ONE_RULE: usize = 4;
-/// The severity of a finding if neither the time it cost nor its severity can be computed: enough for it to be
-/// reported, not enough to precede what was measured.
+/// Severity of a finding if neither the time it cost nor its severity can be computed: enough for it to be reported, not enough
+/// to precede measured findings.
 const UNKNOWN: f64 = 0.1;
 
 /// A finding with what is needed to relate it to others.
 pub struct Judged {
     /// The finding.
     pub finding: Finding,
-    /// The ids it explains.
+    /// Ids that it explains.
     pub explains: Vec<String>,
     /// Whether it explains them on any subject.
     pub explains_all: bool,
-    /// Its share of what it explains, by id, where the rule computes one.
+    /// Share of what it explains, by id, where the rule computes one.
     pub shares: BTreeMap<String, f64>,
-    /// The control groups of its subject, one a line.
+    /// Control groups of its subject, one per line.
     pub cgroup: Option<String>,
-    /// Other names its subject goes by.
+    /// Other names of its subject.
     pub aliases: Vec<String>,
     /// Whether it is about the time since boot, and not about now.
     pub is_since_boot: bool,
@@ -81,7 +81,8 @@ pub fn judge_where(
     (found, ruled_out)
 }
 
-/// Counts what was left out: once, however many rules of one id found it, and with what has the same cause in the same program.
+/// Counts the findings left out: once, however many rules of one id found them, and with the finding that has the same cause in
+/// the same program.
 fn count_left_out(found: &mut [Judged], left_out: &[Finding]) {
     let mut counted: BTreeSet<String> = found.iter().map(|judged| judged.finding.key()).collect();
     for left in left_out.iter().filter(|left| counted.insert(left.key())) {
@@ -96,12 +97,12 @@ fn count_left_out(found: &mut [Judged], left_out: &[Finding]) {
     }
 }
 
-/// The key of the finding that it would have been, without the process.
+/// Returns the key of the finding that it would have been, without the process.
 fn ruled_out_key(rule: &Rule, entity: &Entity) -> String {
     Subject { pid: None, tid: None, ..entity.subject.clone() }.key_of(&rule.id)
 }
 
-/// Adds what one rule found. Where another rule of the same id found the same of the same thing, the one that weighs more
+/// Adds what one rule found. If another rule of the same id found the same on the same entity, the finding of larger weight
 /// stays.
 fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
     let before = found.len();
@@ -115,13 +116,13 @@ fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
     }
 }
 
-/// Whether it is more than a suspicion.
+/// Returns true if it is more than a suspicion.
 pub fn is_certain(finding: &Finding) -> bool {
     finding.confidence == Confidence::High || finding.is_felt()
 }
 
-/// A finding's rank: the time lost, scaled by confidence and by the share of the window in which it was so. For a lower bound, the
-/// middle between it and all of the time.
+/// Returns a finding's rank: the time lost, scaled by confidence and by the share of the window in which it held. For a lower
+/// bound, uses the middle between it and all of the time.
 pub fn weight(finding: &Finding) -> f64 {
     let lost = if finding.impact_is == Basis::AtLeast { (finding.impact + 1.0) / 2.0 } else { finding.impact };
     let share = finding.during.as_ref().map_or(1.0, |during| during.share);
@@ -182,7 +183,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
     }
 }
 
-/// The time lost, and what that number rests on.
+/// Returns the time lost, and the basis of that number.
 fn impact(rule: &Rule, context: &RuleContext<'_>) -> (f64, Basis) {
     let number = |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(context)).map(|n| n.clamp(0.0, 1.0));
     match number(&rule.impact) {
@@ -192,7 +193,7 @@ fn impact(rule: &Rule, context: &RuleContext<'_>) -> (f64, Basis) {
     }
 }
 
-/// How long it has lasted: by pressure, or as the rule computes it.
+/// Returns how long it has lasted: by pressure, or as the rule computes it.
 fn since(rule: &Rule, context: &RuleContext<'_>, facts: &Facts, impact: f64) -> Option<Since> {
     if let Some(resource) = rule.pressure {
         return facts.history.since(resource, impact);
@@ -225,7 +226,7 @@ fn evidence(rule: &Rule, entity: &Entity, context: &RuleContext<'_>, facts: &Fac
         .collect()
 }
 
-/// What to do. Without a culprit, actions that name it are replaced by one that shows how to find it.
+/// Returns the recommended actions. Without a culprit, replaces actions that name it by one that shows how to find it.
 fn actions(
     rule: &Rule,
     context: &RuleContext<'_>,
@@ -251,8 +252,8 @@ fn actions(
     actions.into_iter().chain(identify).collect()
 }
 
-/// How to see which process it is: run whyslow with the privilege it lacked, or where it was not running at all; otherwise the
-/// tool for the resource that the rule's id begins with.
+/// Returns how to identify the process: run whyslow with the privilege it lacked, or where it was not running at all; otherwise
+/// the tool for the resource that the rule's id begins with.
 fn identify(id: &str, facts: &Facts, gap: Option<&Unattributed>) -> Action {
     let (does, tool) = match id.split('.').next() {
         Some("cpu") => ("uses the CPU", "pidstat -u 1"),
@@ -280,8 +281,8 @@ fn identify(id: &str, facts: &Facts, gap: Option<&Unattributed>) -> Action {
     }
 }
 
-/// The action, if its text can be filled in and it would change something. A command that only prints a kernel file already
-/// captured is left out.
+/// Returns the action, if its text can be filled in and it would change something. Leaves out a command that only prints a
+/// kernel file already captured.
 fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option<Action> {
     let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
     let set = spec.settings(context, facts);
@@ -329,7 +330,7 @@ mod tests {
         let left: Vec<Finding> = (4..8).map(|n| judged("db", n, 0.1).finding).collect();
         let web = judged("web", 11, 0.1).finding;
         let other = judged("cron", 12, 0.1).finding;
-        // Another rule of the id left the same out, and one that was found.
+        // Another rule of the id left out the same finding, and one that was found.
         let again = [left.clone(), left, vec![web, other, judged("db", 3, 0.6).finding]].concat();
         count_left_out(&mut found, &again);
         let more: Vec<usize> = found.iter().map(|judged| judged.finding.more).collect();

@@ -1,7 +1,7 @@
 //! Judges a Window: signals, rules, Diagnosis. Never touches the system.
 //!
-//! [`signal`](crate::RuleBook) physics is Rust, tested against known numbers; judgement is data, in `rules/`. What could
-//! not be seen is *unknown*, which is not *false*.
+//! [`signal`](crate::RuleBook) physics is Rust, tested against known numbers; judgement is data, in `rules/`. What could not be
+//! measured is *unknown*, which is not *false*.
 
 mod blame;
 pub mod breakdown;

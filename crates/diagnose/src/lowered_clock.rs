@@ -1,5 +1,5 @@
-//! Two captures of one machine in which its CPUs have different highest frequencies: something lowered it in between. Either
-//! capture alone shows a limit that someone may have wanted. Rule `cpu.frequency` (`fell`) is judged on both together.
+//! Compares two captures of one machine in which its CPUs have different highest frequencies: something lowered it in between.
+//! Either capture alone shows a limit that may be intended. Rule `cpu.frequency` (`fell`) is judged on both together.
 
 use crate::facts::Facts;
 use crate::judge::judge;
@@ -13,11 +13,11 @@ const ID: &str = "cpu.frequency";
 const VARIANT: &str = "fell";
 const LIMIT: &str = "cpu.clock_limit";
 const LIMIT_ELSEWHERE: &str = "cpu.clock_limit_elsewhere";
-/// What must be the same for two captures to be of one kind of CPU.
+/// Signals that must be equal for two captures to be of one kind of CPU.
 const MODEL: &str = "cpu.model";
 const HARDWARE_LIMIT: &str = "cpu.hardware_limit";
 
-/// For each capture the finding that its CPUs have a lower limit than in another one of the same machine.
+/// Returns, for each capture, the finding that its CPUs have a lower limit than in another capture of the same machine.
 pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
     let Some(rule) = book.all().iter().find(|rule| rule.id == ID && rule.variant == VARIANT) else {
         return Vec::new();
@@ -49,8 +49,8 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
     hosts.iter().filter_map(finding).collect()
 }
 
-/// Whether two captures are of the same machine: the same name, or none, and the same CPUs by their model, or by the highest
-/// frequency of the hardware where only the policy differs.
+/// Returns true if two captures are of the same machine: the same name, or none, and the same CPUs by their model, or by the
+/// highest frequency of the hardware where only the policy differs.
 fn is_same_cpu(a: (&Diagnosis, &SubjectFigures), b: (&Diagnosis, &SubjectFigures)) -> bool {
     let counts = a.0.host.cpus.zip(b.0.host.cpus);
     let same_number = || {

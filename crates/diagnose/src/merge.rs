@@ -1,4 +1,4 @@
-//! Merges the diagnoses of captures that report the same things twice: before and after, or two machines.
+//! Merges the diagnoses of captures that report the same data twice: before and after, or two machines.
 
 use crate::judge::{is_certain, weight};
 use crate::lowered_clock;
@@ -8,12 +8,12 @@ use crate::{shared_device, virtual_disks};
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
 
-/// No chain of causes and effects is longer.
+/// Maximum length of a chain of causes and effects.
 const MOST_LEVELS: usize = 8;
 
 /// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture, and each finding its
-/// host if they are of several. `None` if there are none. `machines` are the virtual ones that the captures show from both sides
-/// ([`virtual_machines`](crate::virtual_machines())).
+/// host if there are several. Returns `None` if there are none. `machines` are the virtual ones that the captures show from both
+/// sides ([`virtual_machines`](crate::virtual_machines())).
 pub fn merge_diagnoses(
     parts: Vec<(String, Diagnosis)>,
     machines: VirtualMachines,
@@ -22,7 +22,7 @@ pub fn merge_diagnoses(
     merge(parts, machines, Labels::OfSeveral, book)
 }
 
-/// The same, of recordings of several machines: also where only one has anything to say, its findings name it.
+/// Like [`merge_diagnoses`], for recordings of several machines: findings name their machine even if only one has any.
 pub fn merge_machines(
     parts: Vec<(String, Diagnosis)>,
     machines: VirtualMachines,
@@ -103,7 +103,7 @@ fn merge(
     Some(merged)
 }
 
-/// Makes findings the effects of the one with this key, which is returned.
+/// Makes findings the effects of the one with this key, and returns that one.
 pub(crate) fn explain<'f>(
     merged: &'f mut [Finding],
     cause: &str,
@@ -119,7 +119,7 @@ pub(crate) fn explain<'f>(
     Some(cause)
 }
 
-/// Causes first, in the order of what they weigh together with their effects, as in each capture by itself; then effects.
+/// Sorts causes first, by their weight together with their effects, as in each capture by itself; then effects.
 pub(crate) fn by_rank(findings: Vec<Finding>) -> Vec<Finding> {
     let ranks: Vec<(bool, f64)> = findings.iter().map(|finding| rank(finding, &findings, MOST_LEVELS)).collect();
     let mut ranked: Vec<((bool, f64), Finding)> = ranks.into_iter().zip(findings).collect();
@@ -131,7 +131,7 @@ pub(crate) fn by_rank(findings: Vec<Finding>) -> Vec<Finding> {
     ranked.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Whether a finding or one of its effects is certain, and what the heaviest of them weighs.
+/// Returns whether a finding or one of its effects is certain, and the largest weight among them.
 fn rank(finding: &Finding, all: &[Finding], levels: usize) -> (bool, f64) {
     let own = (is_certain(finding), weight(finding));
     if levels == 0 || finding.explains.is_empty() {
@@ -143,7 +143,7 @@ fn rank(finding: &Finding, all: &[Finding], levels: usize) -> (bool, f64) {
     of_effects.fold(own, |(certain, heaviest), (other, weight)| (certain || other, heaviest.max(weight)))
 }
 
-/// The capture that the one with the first finding needs; without any finding, the first that needs one.
+/// Returns the next capture for the capture with the first finding; without any finding, the first one that there is.
 fn next_capture(of_captures: Vec<(String, Option<NextCapture>)>, merged: &Diagnosis) -> Option<NextCapture> {
     let first = merged.findings.first();
     let is_certain = first.is_some_and(|first| first.confidence == Confidence::High);
@@ -158,12 +158,12 @@ fn next_capture(of_captures: Vec<(String, Option<NextCapture>)>, merged: &Diagno
     }
 }
 
-/// Whether anything was found, cleared or computed.
+/// Returns true if anything was found, cleared or computed.
 fn says_anything(part: &Diagnosis) -> bool {
     !(part.findings.is_empty() && part.ruled_out.is_empty() && part.not_cleared.is_empty() && part.figures.is_empty())
 }
 
-/// The host of both captures; of two hosts, the names.
+/// Returns the host of both captures; for two hosts, their names.
 fn common_host(a: &Host, b: &Host) -> Host {
     let names: BTreeSet<&str> = [&a.name, &b.name].into_iter().flatten().flat_map(|name| name.split(", ")).collect();
     let name = (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "));
@@ -192,12 +192,12 @@ fn labelled(mut part: Diagnosis, capture: &str, has_hosts: bool) -> Diagnosis {
     part
 }
 
-/// Whether a capture shows something without a known cause.
+/// Returns true if a capture shows something without a known cause.
 fn stands_out(part: &Diagnosis) -> bool {
     part.verdict == Verdict::Undetermined && !part.not_cleared.is_empty()
 }
 
-/// A bottleneck in one capture is one of the whole; without any, one healthy capture is enough.
+/// Returns the worse verdict: a bottleneck in one capture is one of the whole; without any, one healthy capture is enough.
 fn worse(a: Verdict, b: Verdict) -> Verdict {
     match (a, b) {
         (Verdict::Bottleneck, _) | (_, Verdict::Bottleneck) => Verdict::Bottleneck,

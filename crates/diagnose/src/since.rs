@@ -1,4 +1,4 @@
-//! How long a cause has lasted: within the window by the steps of the kernel's pressure totals, before it by its averages
+//! Finds how long a cause has lasted: within the window by the steps of the kernel's pressure totals, before it by its averages
 //! over fixed times.
 
 use jiff::Timestamp;
@@ -17,14 +17,14 @@ pub(crate) enum Resource {
     Io,
 }
 
-/// The part of its final value that an exponential average over a time reaches after that time: 1 - 1/e.
+/// Share of its final value that an exponential average over a time reaches after that time: 1 - 1/e.
 const REACHED: f64 = 0.632;
-/// An average above this multiple of the present level says that more was lost before: the time it has lasted cannot be told
-/// from it.
+/// An average above this multiple of the present level shows that more was lost before: then it does not show how long the
+/// present loss has lasted.
 const HIGHER_BEFORE: f64 = 1.25;
-/// The part of a finding's impact that the pressure has to show for its history to be the finding's.
+/// Minimum share of a finding's impact that the pressure must show for its history to be the finding's.
 const SHOWN: f64 = 0.5;
-/// A step with less than this part of the busy steps' level is quiet.
+/// A step with less than this share of the busy steps' level is quiet.
 const QUIET: f64 = 0.25;
 
 /// One resource's pressure over a window.
@@ -32,19 +32,19 @@ const QUIET: f64 = 0.25;
 struct Course {
     /// Length of each step in seconds, and the share of it lost.
     steps: Vec<(f64, f64)>,
-    /// Averages over the last minute and the last five.
+    /// Averages over the last minute and the last five minutes.
     minute: Option<f64>,
     five_minutes: Option<f64>,
     path: &'static str,
 }
 
-/// The pressure of a window's resources.
+/// Pressure of a window's resources.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     courses: Vec<(Resource, Course)>,
     /// Whether as many tasks were runnable for the last quarter of an hour as in the window.
     loaded: bool,
-    /// The wall clock at the end, nanoseconds since 1970.
+    /// Wall clock at the end, nanoseconds since 1970.
     end_ns: Option<i64>,
 }
 
@@ -63,14 +63,14 @@ impl History {
         }
     }
 
-    /// A time of this many seconds, up to the end of the window.
+    /// Creates a duration of this many seconds, up to the end of the window.
     pub(crate) fn lasted(&self, seconds: f64, source: &str) -> Since {
         let start = self.end_ns.map(|end| end - (seconds * 1e9) as i64);
         let start = start.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok()).map(|t| format!("{t:.3}"));
         Since { start, seconds, source: source.to_owned(), average: None }
     }
 
-    /// Since when a cause that costs `impact` of the time has lasted; `None` where the pressure does not show it.
+    /// Returns since when a cause that costs `impact` of the time has lasted; `None` if the pressure does not show it.
     pub(crate) fn since(&self, resource: Resource, impact: f64) -> Option<Since> {
         let (_, course) = self.courses.iter().find(|(of, _)| *of == resource)?;
         let level = course.level().filter(|level| *level >= SHOWN * impact)?;
@@ -108,13 +108,13 @@ impl Course {
         }
     }
 
-    /// The mean over the window.
+    /// Returns the mean over the window.
     fn level(&self) -> Option<f64> {
         let seconds: f64 = self.steps.iter().map(|(dt, _)| dt).sum();
         (seconds > 0.0).then(|| self.steps.iter().map(|(dt, share)| dt * share).sum::<f64>() / seconds)
     }
 
-    /// For how long nothing was lost at first, where it was lost without such a pause from then on.
+    /// Returns how long nothing was lost at first, if the loss continued without such a pause from then on.
     fn quiet_at_first(&self, level: f64) -> Option<f64> {
         let is_quiet = |(_, share): &&(f64, f64)| *share < QUIET * level;
         let first: f64 = self.steps.iter().take_while(is_quiet).map(|(dt, _)| dt).sum();
@@ -123,7 +123,7 @@ impl Course {
         (first > 2.0 * later).then_some(first)
     }
 
-    /// The longest of the kernel's averaging times over which the level was the same, in seconds.
+    /// Returns the longest of the kernel's averaging times over which the level was the same, in seconds.
     fn before(&self, level: f64) -> Option<u32> {
         let same = |average: Option<f64>| average.is_some_and(|share| is_same(share, level));
         match (same(self.minute), same(self.five_minutes)) {
@@ -138,8 +138,8 @@ fn is_same(average: f64, level: f64) -> bool {
     (REACHED * level..=HIGHER_BEFORE * level).contains(&average)
 }
 
-/// Load averages count tasks in uninterruptible sleep too: only where all three agree with the tasks that are runnable now
-/// do they say how long these have been there.
+/// Returns true if all three load averages agree with the number of runnable tasks. Load averages also count tasks in
+/// uninterruptible sleep: only then do they show how long the runnable tasks have been there.
 fn is_loaded_as_before(system: &Change<'_, System>) -> bool {
     let Some(runnable) = system.mean(|s| s.running) else { return false };
     let last = system.last();
@@ -155,7 +155,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A machine that loses so much of each second to I/O, with these averages at the end.
+    /// Returns the history of a machine that loses these shares of each second to I/O, with these averages at the end.
     fn history(shares: &[f64], avg60: f64, avg300: f64) -> History {
         let mut total = 0.0;
         let shares = std::iter::once(&0.0).chain(shares).enumerate();

@@ -1,7 +1,7 @@
-//! What counts since boot show: the same rules on the mean of all the time since boot, with less confidence.
+//! Judges counts since boot: the same rules on the mean of all the time since boot, with less confidence.
 //!
-//! A mean over days dilutes what happens now, and hides when it happened. So a finding from it is a suspicion, unless what
-//! it rests on is extreme; it says that it is since boot; and where readings from an interval decide a rule, they win.
+//! A mean over days dilutes what happens now, and hides when it happened. So a finding from it is a suspicion, unless its basis
+//! is extreme; it states that it is since boot; and where readings from an interval decide a rule, they win.
 
 use crate::facts::Facts;
 use crate::judge::{Judged, judge_where};
@@ -13,13 +13,13 @@ use whyslow_model::diagnosis::{BlindSpot, Confidence, Evidence, Finding, Subject
 use whyslow_model::since_boot::UnknownTime;
 use whyslow_model::window::Window;
 
-/// An unknown time is taken to be this and then that: what comes out the same does not depend on it. They are extreme, so that
-/// what is limited to 1, or compared with a threshold, differs.
+/// Two assumptions for an unknown time: results that are equal under both do not depend on it. They are extreme, so that a value
+/// that is limited to 1, or compared with a threshold, differs.
 const UNKNOWN: [UnknownTime; 2] = [UnknownTime { seconds: 0.001, times: 1 }, UnknownTime { seconds: 1e9, times: 3 }];
-/// Two results that differ by no more than this part are the same.
+/// Maximum relative difference of two results that count as equal.
 const SAME: f64 = 1e-6;
 
-/// Everything that counts since boot show, beside what is known of `now`. `None` if nothing was read only once.
+/// Returns everything that counts since boot show, besides what is known of `now`. Returns `None` if nothing was read only once.
 pub(crate) fn facts(now: &Window) -> Option<Facts> {
     let totals = now.totals();
     if totals.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn facts(now: &Window) -> Option<Facts> {
     let [mut facts, other] = UNKNOWN.map(|unknown| Facts::of(&totals.window(now, unknown)));
     keep_agreed(&mut facts.host, &other.host);
     for (scope, entities) in &mut facts.entities {
-        // Several of a subject, such as drops for several reasons, are in the same order in both.
+        // Several entities of a subject, such as drops for several reasons, are in the same order in both.
         let mut others: BTreeMap<&Subject, VecDeque<&Entity>> = BTreeMap::new();
         other.entities(*scope).iter().for_each(|e| others.entry(&e.subject).or_default().push_back(e));
         entities.retain_mut(|entity| {
@@ -42,7 +42,7 @@ pub(crate) fn facts(now: &Window) -> Option<Facts> {
     Some(facts)
 }
 
-/// Drops the values that depend on how long an unknown time is taken to be.
+/// Drops the values that depend on the assumption for an unknown time.
 fn keep_agreed(entity: &mut Entity, other: &Entity) {
     use whyslow_model::diagnosis::Reading::{Number, Text};
     for (value, other) in entity.values.iter_mut().zip(&other.values) {
@@ -63,13 +63,13 @@ pub(crate) fn judge(rules: &[Rule], facts: &Facts, now: &Facts) -> Vec<Judged> {
     judged.into_iter().map(|judged| diluted(judged, now)).collect()
 }
 
-/// Whether a rule is known to hold or not to hold now.
+/// Returns true if a rule is known to hold or not to hold now.
 fn is_decided(rule: &Rule, entity: &Entity, now: &Facts) -> bool {
     let same = now.entities(rule.scope).iter().find(|same| same.subject == entity.subject);
     same.is_some_and(|same| rule.when.is_known(&RuleContext::new(same, &now.host)))
 }
 
-/// The finding as one about the time since boot.
+/// Converts a finding to one about the time since boot.
 fn diluted(judged: Judged, now: &Facts) -> Judged {
     let beginning = beginning(&judged.finding);
     let finding = judged.finding;
@@ -80,7 +80,7 @@ fn diluted(judged: Judged, now: &Facts) -> Judged {
         (false, false) => format!("At some time {beginning}, {}", continued(&finding.summary)),
     };
     let confidence = match finding.confidence {
-        // What happened, but cost no measured time, may have happened long ago.
+        // An event that cost no measured time may have happened long ago.
         Confidence::High if is_own_rule || judged.measures_time => Confidence::Medium,
         Confidence::Medium if is_own_rule => Confidence::Medium,
         _ => Confidence::Low,
@@ -91,7 +91,7 @@ fn diluted(judged: Judged, now: &Facts) -> Judged {
     Judged { finding: Finding { summary, confidence, evidence, since: None, ..finding }, is_since_boot: true, ..judged }
 }
 
-/// What the counts of a finding's subject begin with.
+/// Returns when the counts of a finding's subject begin, in words.
 fn beginning(finding: &Finding) -> &'static str {
     match finding.id.split('.').next() {
         Some("nfs") => "since the mount",
@@ -101,7 +101,7 @@ fn beginning(finding: &Finding) -> &'static str {
     }
 }
 
-/// Whether this number of a finding's subject, or of the machine, is one of now.
+/// Returns true if this number of a finding's subject, or of the machine, is known now.
 fn is_known(now: &Facts, finding: &Finding, metric: &str) -> bool {
     let all = now.entities.values().flatten().filter(|e| e.subject == finding.subject || e.subject.kind == "host");
     all.into_iter().any(|entity| entity.reading(metric).is_some())
@@ -112,7 +112,7 @@ fn since(evidence: Evidence, beginning: &str) -> Evidence {
     Evidence { how, ..evidence }
 }
 
-/// A sentence as it goes on after a comma: names and abbreviations keep their capitals.
+/// Converts a sentence to continue after a comma: names and abbreviations keep their capitals.
 fn continued(sentence: &str) -> String {
     let mut letters = sentence.chars();
     match (letters.next(), letters.next()) {
@@ -123,7 +123,7 @@ fn continued(sentence: &str) -> String {
     }
 }
 
-/// Adds what only the time since boot shows to the figures of each thing.
+/// Adds what only the time since boot shows to the figures of each entity.
 pub(crate) fn add_figures(figures: &mut Vec<SubjectFigures>, since_boot: Vec<SubjectFigures>) {
     for mut more in since_boot {
         let own = figures.iter_mut().find(|own| own.subject == more.subject);
@@ -138,7 +138,7 @@ pub(crate) fn add_figures(figures: &mut Vec<SubjectFigures>, since_boot: Vec<Sub
     }
 }
 
-/// What counts since boot do not show.
+/// Returns what counts since boot do not show.
 pub(crate) fn blind_spot() -> BlindSpot {
     BlindSpot {
         what: "whether what was counted since boot still happens".into(),

@@ -1,10 +1,10 @@
-//! Which sources of a window were read, and why the others were not.
+//! The sources of a window that were read, and why the others were not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
-/// Which BPF source a tracepoint belongs to.
+/// BPF source of each tracepoint.
 pub(crate) const TRACEPOINTS: [(&str, &str); 17] = [
     ("sched_switch", "bpf/sched"),
     ("sched_waking", "bpf/sched"),
@@ -25,12 +25,12 @@ pub(crate) const TRACEPOINTS: [(&str, &str); 17] = [
     ("kfree_skb", "bpf/drops"),
 ];
 
-/// The names of BPF sources begin so.
+/// Prefix of the names of BPF sources.
 const BPF: &str = "bpf/";
 /// The source of processes and threads.
 const TASKS: &str = "tasks";
 
-/// Whether a source was read, at least in part.
+/// Returns true if a source was read, at least in part.
 pub(crate) fn was_read(report: &SourceReport) -> bool {
     matches!(report.outcome, ReadOutcome::Read | ReadOutcome::Partly { .. })
 }
@@ -43,13 +43,13 @@ pub(crate) struct NotRead {
 }
 
 impl NotRead {
-    /// Whether hidepid is the reason: it hides even the CPU time of processes.
+    /// Returns true if hidepid is the reason: it hides even the CPU time of processes.
     pub(crate) fn is_hidden(&self) -> bool {
         self.why.contains("hidepid")
     }
 }
 
-/// Which sources of a window were read.
+/// Sources of a window that were read or refused.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// False for captures and windows of tests, which have no reports.
@@ -74,39 +74,39 @@ impl Sources {
         sources
     }
 
-    /// Whether a source was read at least once.
+    /// Returns true if a source was read at least once.
     pub(crate) fn was_read(&self, source: &str) -> bool {
         self.read.contains(source)
     }
 
-    /// Why reading one of these sources was refused.
+    /// Returns why reading one of these sources was refused.
     pub(crate) fn refused(&self, sources: &[String]) -> Option<&NotRead> {
         sources.iter().find_map(|source| self.refused.get(source))
     }
 
-    /// What of other users' processes was refused.
+    /// Returns why reading other users' processes was refused.
     pub(crate) fn processes_refused(&self) -> Option<&NotRead> {
         self.refused.get(TASKS)
     }
 
-    /// Whether processes of other users are not even listed: sums over processes are of a part only.
+    /// Returns true if processes of other users are not even listed: sums over processes are then incomplete.
     pub(crate) fn hides_processes(&self) -> bool {
         self.processes_refused().is_some_and(NotRead::is_hidden)
     }
 
-    /// Why no BPF program could be loaded.
+    /// Returns why no BPF program could be loaded.
     pub(crate) fn bpf_refused(&self) -> Option<&NotRead> {
         self.refused.iter().find(|(source, _)| source.starts_with(BPF)).map(|(_, not_read)| not_read)
     }
 
-    /// Where a number was read: the alternatives of `source` without the BPF programs that were not on.
+    /// Returns where a number was read: the alternatives of `source` without the BPF programs that were not loaded.
     pub(crate) fn origin(&self, source: &str) -> String {
         let parts: Vec<&str> = source.split("; ").flat_map(alternatives).collect();
         let on: Vec<&str> = parts.iter().copied().filter(|part| self.may_be_from(part)).collect();
         if on.len() == parts.len() || on.is_empty() { source.to_owned() } else { on.join("; ") }
     }
 
-    /// The formula: what applies with BPF, or without it, where the two differ.
+    /// Returns the formula that applies with BPF, or without it, where the two differ.
     pub(crate) fn formula(&self, how: &str, source: &str) -> String {
         let Some((with, without)) = how.split_once(WITHOUT_BPF) else { return how.to_owned() };
         let is_on = source.split("; ").flat_map(alternatives).any(|part| is_bpf(part) && self.may_be_from(part));
@@ -120,20 +120,20 @@ impl Sources {
         let mut named = TRACEPOINTS.iter().filter(|(tracepoint, _)| part.contains(tracepoint)).peekable();
         match named.peek() {
             Some(_) => named.any(|(_, source)| self.was_read(source)),
-            // Programs that belong to a source which reads files as well.
+            // Programs that belong to a source that also reads files.
             None => self.bpf_refused().is_none(),
         }
     }
 }
 
-/// Between the formula with BPF and the one without.
+/// Separates the formula with BPF from the one without.
 const WITHOUT_BPF: &str = "; without BPF ";
 
 pub(crate) fn is_bpf(part: &str) -> bool {
     part.starts_with("BPF")
 }
 
-/// `BPF: x, or /proc/y` and `BPF x, /proc/y` are two; `BPF: x, y` is one.
+/// Splits a source into its alternatives: `BPF: x, or /proc/y` and `BPF x, /proc/y` are two; `BPF: x, y` is one.
 fn alternatives(source: &str) -> impl Iterator<Item = &str> {
     let cut = if is_bpf(source) { source.find(", or /").or_else(|| source.find(", /")) } else { None };
     let (first, rest) =
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(off.origin("BPF: block_rq_complete, or /proc/PID/io"), "/proc/PID/io");
         assert_eq!(off.origin("BPF sched_process_exit, /proc/PID/stat"), "/proc/PID/stat");
         assert_eq!(off.formula("a; without BPF b", LOCKS), "b");
-        // An on-demand source was not on unless it was requested.
+        // An on-demand source was off unless it was requested.
         assert_eq!(sources(&["tasks", "bpf/block"], &[]).origin(LOCKS), "/proc/PID/task/TID/syscall");
     }
 

@@ -1,4 +1,4 @@
-//! What each device and interface of the stacks did over a window, by the signals that rules judge.
+//! Load of each device and interface of the stacks over a window, by the signals that rules judge.
 
 use crate::facts::Facts;
 use crate::scope::Scope;
@@ -10,7 +10,7 @@ use whyslow_model::io_stack::{IoStack, NodeLoad};
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::disk;
 
-/// Adds to the nodes what they did over a window; one of less than two samples has nothing to add.
+/// Adds the load over a window to the nodes; a window of fewer than two samples has nothing to add.
 pub fn add_loads(stack: &mut IoStack, window: &Window) {
     if window.snapshots().len() < 2 {
         return;
@@ -31,13 +31,13 @@ pub fn add_loads(stack: &mut IoStack, window: &Window) {
     }
 }
 
-/// A name, with its network namespace.
+/// Returns a name with its network namespace.
 fn name(subject: &Subject) -> String {
     let netns = subject.netns.as_ref().map(|netns| format!("@{netns}"));
     format!("{}{}", subject.name, netns.unwrap_or_default())
 }
 
-/// Partitions have counters too, but only whole devices are judged.
+/// Returns the load of a device. Partitions have counters too, but only whole devices are judged.
 fn of_device(change: &Change<'_, Disk>, judged: Option<&Entity>) -> NodeLoad {
     let judged = |signal| judged.and_then(|disk| disk.number(signal));
     NodeLoad {
@@ -74,8 +74,8 @@ mod tests {
 
     const MS: u64 = SECOND / 1000;
 
-    /// Two seconds: a disk busy for half of the time with 100 reads a second of 4096 bytes, 5 ms each, all on its partition; an interface
-    /// that receives 125,000 bytes a second.
+    /// Returns two seconds of a disk that is busy for half of the time with 100 reads per second of 4096 bytes, 5 ms each, all
+    /// on its partition; and of an interface that receives 125,000 bytes per second.
     fn busy() -> Window {
         window([0, 2], |t, s| {
             for device in ["sda", "sda1"] {
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!((load.busy, load.read, load.write, load.queue), (Some(0.5), Some(409_600.0), None, Some(0.5)));
             assert_eq!((load.requests, load.latency), (Some(100.0), Some(0.005)), "{device}");
         }
-        // A million bits a second of ten million.
+        // A million bits per second of ten million.
         let eth0 = load("interface:eth0@web").expect("a load");
         assert_eq!((eth0.busy, eth0.read, eth0.ceiling), (Some(0.1), Some(125_000.0), Some(1_250_000.0)));
     }

@@ -1,4 +1,4 @@
-//! What is felt in some of the intervals, and when, in words.
+//! Causes that are felt in some of the intervals, and when, in words.
 
 use super::grid::{Grid, Part};
 use super::part_seconds;
@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use whyslow_model::diagnosis::During;
 use whyslow_model::window::Window;
 
-/// A single interval shorter than this, in seconds, is no more than a suspicion.
+/// A single interval shorter than this, in seconds, is only a suspicion.
 pub(super) const BRIEF_SECONDS: f64 = 5.0;
 
 /// A cause that is felt in some of the intervals.
@@ -16,7 +16,7 @@ pub(super) struct Felt<'g> {
     pub(super) grid: &'g Grid<'g>,
     /// Its episodes, by the time that they cost.
     pub(super) episodes: Vec<FoundEpisode>,
-    /// The parts in which it is felt.
+    /// Parts in which it is felt.
     pub(super) parts: Vec<&'g Part>,
 }
 
@@ -37,7 +37,7 @@ impl Felt<'_> {
         During { episodes: self.episodes.len(), ..self.grid.during(&self.parts) }
     }
 
-    /// Whether it is no more than one short interval among others.
+    /// Returns true if it is only one short interval among others.
     pub(super) fn is_brief(&self) -> bool {
         let [part] = self.parts[..] else { return false };
         let is_captured = !self.grid.window.origins().is_empty();
@@ -46,7 +46,7 @@ impl Felt<'_> {
     }
 }
 
-/// A span of the window, without its intervals.
+/// Returns a span of the window, without its intervals.
 pub(super) fn during(window: &Window, from: usize, to: usize) -> During {
     let time = |at: usize| {
         let wall_ns = Some(window.snapshots()[at].wall_ns).filter(|ns| *ns != 0)?;
@@ -67,7 +67,7 @@ pub(super) fn during(window: &Window, from: usize, to: usize) -> During {
     }
 }
 
-/// A summary whose first sentence says when it was so.
+/// Adds the time to the first sentence of a summary.
 pub(super) fn with_time(summary: &str, time: &str) -> String {
     let starts_anew = |at: &usize| summary[at + 2..].starts_with(char::is_uppercase);
     let end = summary.match_indices(". ").map(|(at, _)| at).find(starts_anew);
@@ -75,7 +75,7 @@ pub(super) fn with_time(summary: &str, time: &str) -> String {
     format!("{}, {time}{}", &summary[..end], if end < summary.len() { &summary[end..] } else { "." })
 }
 
-/// `from 14:00:01 to 14:20:01, the last 2 of 4 intervals`: the times as the capture prints them.
+/// Formats as `from 14:00:01 to 14:20:01, the last 2 of 4 intervals`: the times as the capture prints them.
 pub(super) fn in_words(during: &During) -> String {
     let During { intervals, first_interval: first, last_interval: last, of_intervals: all, .. } = *during;
     let intervals = match intervals {

@@ -1,4 +1,4 @@
-//! The intervals of one tool, each judged by itself.
+//! The intervals of one tool, each judged separately.
 
 use super::felt::{BRIEF_SECONDS, during};
 use super::times::{has_no_other_times, is_gap};
@@ -9,37 +9,38 @@ use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{During, Finding, NotCleared};
 use whyslow_model::window::Window;
 
-/// The most parts that a window is judged in; of more intervals, several are one part.
+/// Maximum number of parts that a window is judged in; beyond that, several intervals form one part.
 const MOST_PARTS: usize = 200;
-/// Seconds and intervals that something must last to be said of a part: one blocked process in one of two samples is no more than that.
+/// Minimum seconds and intervals that a condition must last to be reported for a part: one blocked process in one of two samples
+/// is no evidence.
 const LASTING: (f64, usize) = (BRIEF_SECONDS, 3);
-/// Seconds from which a single interval is long enough for that.
+/// Minimum seconds for a single interval to be long enough.
 const LONG_SECONDS: f64 = 60.0;
-/// Share of the intervals from which what comes and goes is said, however short each time is.
+/// Share of the intervals from which an intermittent condition is reported, however short each time is.
 const OFTEN: f64 = 0.2;
 
-/// The consecutive parts of a window at the times of one tool.
+/// Consecutive parts of a window at the times of one tool.
 pub(super) struct Grid<'w> {
     pub(super) window: &'w Window,
     pub(super) parts: Vec<Part>,
-    /// The keys of findings in the mean that hold in no part, and are refuted in each.
+    /// Keys of findings in the mean that hold in no part, and are refuted in each.
     pub(super) refuted: BTreeSet<String>,
 }
 
-/// A part of the window, by the positions of its first and last snapshots, and what was found in it.
+/// A part of the window, by the positions of its first and last snapshots, and its findings.
 pub(super) struct Part {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) findings: Vec<Finding>,
-    /// The resources in which something stands out.
+    /// Resources in which something stands out.
     pub(super) in_doubt: Vec<NotCleared>,
 }
 
-/// The parts in which something holds that lasts or comes often.
+/// Parts in which a condition holds that lasts or occurs often.
 pub(super) struct Lasting<'g> {
-    /// The longest run of consecutive ones.
+    /// Longest run of consecutive parts.
     pub(super) longest: &'g [Part],
-    /// The time span and the intervals of all of them.
+    /// Time span and intervals of all of them.
     pub(super) during: During,
 }
 
@@ -73,7 +74,7 @@ impl<'w> Grid<'w> {
         grid
     }
 
-    /// What is felt in each part, as episodes.
+    /// Returns the causes felt in each part, as episodes.
     pub(super) fn episodes(&self) -> Vec<FoundEpisode> {
         let mut timeline = Timeline::without_gaps();
         for part in &self.parts {
@@ -82,7 +83,7 @@ impl<'w> Grid<'w> {
         timeline.finish()
     }
 
-    /// The parts in which something holds, if it lasts or comes often.
+    /// Returns the parts in which a condition holds, if it lasts or occurs often.
     pub(super) fn lasting(&self, holds: impl Fn(&Part) -> bool) -> Option<Lasting<'_>> {
         let runs: Vec<&[Part]> =
             self.parts.chunk_by(|a, b| holds(a) == holds(b)).filter(|run| holds(&run[0])).collect();
@@ -95,21 +96,21 @@ impl<'w> Grid<'w> {
         lasts.then_some(Lasting { longest, during })
     }
 
-    /// Whether parts are long enough together for what holds in them to be said.
+    /// Returns true if the parts are long enough together for a condition in them to be reported.
     fn is_long<'p>(&self, parts: impl Iterator<Item = &'p Part> + Clone) -> bool {
-        // A part of samples has several of them.
+        // A part of samples contains several intervals.
         let is_captured = !self.window.origins().is_empty();
         let intervals = |part: &Part| if is_captured { 1 } else { part.to - part.from };
         let seconds = self.seconds(parts.clone());
         seconds >= LONG_SECONDS || (seconds >= LASTING.0 && parts.map(intervals).sum::<usize>() >= LASTING.1)
     }
 
-    /// The length of parts: between two of them a restart may lie.
+    /// Returns the total length of the parts: there may be a restart between two of them.
     pub(super) fn seconds<'p>(&self, parts: impl Iterator<Item = &'p Part>) -> f64 {
         parts.map(|part| part_seconds(self.window, part.from, part.to)).sum()
     }
 
-    /// The time span and the intervals of some parts, in order; there is at least one.
+    /// Returns the time span and the intervals of some parts, in order; there is at least one.
     pub(super) fn during(&self, parts: &[&Part]) -> During {
         let at = |part: &Part| self.parts.iter().position(|other| other.from == part.from).unwrap_or(0) + 1;
         let (first, last) = (parts[0], parts[parts.len() - 1]);
@@ -125,13 +126,13 @@ impl<'w> Grid<'w> {
         }
     }
 
-    /// The time since boot at two snapshots.
+    /// Returns the time since boot at two snapshots.
     pub(super) fn times(&self, from: usize, to: usize) -> (i64, i64) {
         let time = |at: usize| i64::try_from(self.window.snapshots()[at].boot_ns).unwrap_or(i64::MAX);
         (time(from), time(to))
     }
 
-    /// The parts that lie within a span.
+    /// Iterates over the parts within a span.
     pub(super) fn parts_in(&self, span: (i64, i64)) -> impl Iterator<Item = &Part> {
         self.parts.iter().filter(move |part| {
             let (from, to) = self.times(part.from, part.to);

@@ -1,8 +1,8 @@
 //! Judges a window interval by interval.
 //!
-//! A mean over a window hides what held for a part of it, and pairs numbers that never held together. So each interval is judged by
-//! itself with the same rules; what is felt in some of them becomes a finding of that time, with the numbers of that time. What the
-//! rules find in the mean alone, and refute in every interval, is dropped.
+//! A mean over a window hides what held for a part of it, and pairs numbers that never held together. So each interval is judged
+//! separately with the same rules; a cause that is felt in some of them becomes a finding of that time, with the numbers of that
+//! time. Findings that the rules make only in the mean, and refute in every interval, are dropped.
 
 mod felt;
 mod grid;
@@ -22,26 +22,26 @@ use whyslow_model::diagnosis::{Basis, Confidence, During, Finding, NotCleared, R
 use whyslow_model::human;
 use whyslow_model::window::Window;
 
-/// How many times the mean impact that in its part must be for a cause that the mean shows as well to be of that part.
+/// Minimum ratio of a part's impact to the mean impact for a cause in both to be attributed to the part.
 const CONCENTRATED: f64 = 1.2;
-/// Share of the intervals from which something is so throughout.
+/// Share of the intervals from which a condition holds throughout.
 const THROUGHOUT: f64 = 0.9;
-/// The impact from which a suspicion in a part is worth saying.
+/// Minimum impact of a suspicion in a part to be worth reporting.
 const SUSPICIOUS: f64 = 0.5;
-/// The most of those.
+/// Maximum number of such suspicions.
 const MOST_SUSPICIONS: usize = 3;
-/// The most episodes that are diagnosed by themselves.
+/// Maximum number of episodes that are diagnosed separately.
 const MOST_EPISODES: usize = 12;
 
-/// What judging the intervals changes in the diagnosis of a window.
+/// Changes to the diagnosis of a window from judging its intervals.
 pub(crate) struct ByInterval {
     /// All findings: those of the whole window that hold, and those of parts.
     pub findings: Vec<Finding>,
-    /// What was found in the mean and in no interval.
+    /// Causes found in the mean and in no interval.
     pub refuted: Vec<RuledOut>,
-    /// The resources in which something stands out in parts, and not throughout.
+    /// Resources in which something stands out in parts, and not throughout.
     pub not_cleared: Vec<NotCleared>,
-    /// The facts of the worst part, if something is only so in a part.
+    /// Facts of the worst part, if a condition holds only in a part.
     pub worst: Option<Facts>,
 }
 
@@ -49,25 +49,26 @@ pub(crate) struct ByInterval {
 pub(crate) struct Whole<'w> {
     /// The window.
     pub window: &'w Window,
-    /// What is known of it.
+    /// Facts of the window.
     pub facts: &'w Facts,
-    /// What was found.
+    /// Findings of the window.
     pub findings: &'w [Finding],
-    /// The keys of those findings that are not of the time since boot.
+    /// Keys of the findings that are not from the time since boot.
     pub of_now: &'w BTreeSet<String>,
-    /// The resources in which something stands out over all of it; `None` if only findings are asked for.
+    /// Resources in which something stands out over the whole window; `None` if only findings are requested.
     pub not_cleared: Option<&'w [NotCleared]>,
     /// The rules.
     pub book: &'w RuleBook,
 }
 
 impl Whole<'_> {
-    /// The facts of a part, by the positions of its first and last snapshots. Commands name processes that still run at the end of the whole.
+    /// Returns the facts of a part, by the positions of its first and last snapshots. Commands name processes that still run at
+    /// the end of the whole.
     fn facts_of(&self, from: usize, to: usize) -> Facts {
         Facts { running: self.facts.running.clone(), ..Facts::of(&self.window.part(from, to)) }
     }
 
-    /// The resources in which something stands out in a part.
+    /// Returns the resources in which something stands out in a part.
     fn in_doubt(&self, facts: &Facts, findings: &[Finding]) -> Vec<NotCleared> {
         if self.not_cleared.is_none() {
             return Vec::new();
@@ -78,8 +79,8 @@ impl Whole<'_> {
     }
 }
 
-/// Judges the intervals of a window: of a capture, those of each tool; of samples, the time in which tasks stalled and the rest. `None` if
-/// there is only one interval, or all of them are like the mean.
+/// Judges the intervals of a window: for a capture, those of each tool; for samples, the time in which tasks stalled and the
+/// rest. Returns `None` if there is only one interval, or all of them are like the mean.
 pub(crate) fn judge(whole: &Whole<'_>) -> Option<ByInterval> {
     let is_captured = !whole.window.origins().is_empty();
     let all = if is_captured { cadences(whole.window) } else { stalls(whole.window).into_iter().collect() };
@@ -94,7 +95,7 @@ pub(crate) fn judge(whole: &Whole<'_>) -> Option<ByInterval> {
     (!is_like_the_mean).then_some(result)
 }
 
-/// Whether each rule that could find it is known on its subject.
+/// Returns true if each rule with the finding's id has a known result on its subject.
 fn is_decided(finding: &Finding, facts: &Facts, book: &RuleBook) -> bool {
     let mut is_seen = false;
     for rule in book.with_id(&finding.id) {
@@ -120,7 +121,7 @@ impl Judging<'_> {
             let key = felt.key();
             let is_same = |finding: &&Finding| finding.is_felt() && finding.key() == key;
             let whole = self.whole.findings.iter().find(is_same);
-            // What a log reports has a time of its own.
+            // A finding from a log has its own time.
             whole.is_some_and(|whole| {
                 let is_measured = whole.impact_is == Basis::Measured;
                 let is_concentrated = felt.episodes[0].worst.impact >= CONCENTRATED * whole.impact;
@@ -174,7 +175,7 @@ impl Judging<'_> {
         ByInterval { findings, refuted, not_cleared, worst }
     }
 
-    /// What is no more than a suspicion in each part, and lasted: the worst of it, if the mean shows nothing of it.
+    /// Returns the worst of the lasting conditions that are only suspicions in each part, if the mean shows nothing of them.
     fn suspicions(&self, known: &[Finding]) -> Vec<Finding> {
         let is_known = |id: &str| known.iter().chain(self.whole.findings).any(|finding| finding.id == id);
         let is_suspicion = |finding: &&Finding| {
@@ -208,8 +209,8 @@ impl Judging<'_> {
         found
     }
 
-    /// The keys of findings in the mean that are about how something changes over time, which no single interval shows: their conditions are
-    /// not known of the same window taken as one step.
+    /// Returns the keys of findings in the mean that are about a change over time, which no single interval shows: their
+    /// conditions are unknown for the same window taken as one step.
     fn patterns(&self) -> BTreeSet<String> {
         let candidates: Vec<&Finding> = self
             .whole
@@ -228,7 +229,8 @@ impl Judging<'_> {
             .collect()
     }
 
-    /// Makes what was found in intervals an effect of a pattern of which the intervals are parts: each burst of writes saturates the disk.
+    /// Makes the findings of intervals effects of a pattern that the intervals belong to: each burst of writes saturates the
+    /// disk.
     fn explain_by_patterns(&self, findings: &mut [Finding], patterns: &BTreeSet<String>) {
         for at in 0..findings.len() {
             if findings[at].during.is_none() || findings[at].explained_by.is_some() {
@@ -248,7 +250,8 @@ impl Judging<'_> {
         }
     }
 
-    /// A finding with the culprits that the mean names, if its part names none: the tool that shows processes may have run at another time.
+    /// Copies the culprits of the mean to a finding whose part names none: the tool that shows processes may have run at another
+    /// time.
     fn with_culprits_of_the_mean(&self, finding: Finding) -> Finding {
         let whole = self.whole.findings.iter().find(|whole| whole.key() == finding.key());
         match whole.filter(|whole| finding.culprits.is_empty() && !whole.culprits.is_empty()) {
@@ -262,7 +265,8 @@ impl Judging<'_> {
         }
     }
 
-    /// The causes that are felt in intervals, the most costly first; of several tools, in the intervals of the one that shows it most often.
+    /// Returns the causes that are felt in intervals, the most costly first; of several tools, uses the intervals of the one
+    /// that shows the cause most often.
     fn felt(&self) -> Vec<Felt<'_>> {
         let mut by_key: BTreeMap<String, Felt<'_>> = BTreeMap::new();
         for grid in &self.grids {
@@ -290,8 +294,8 @@ impl Judging<'_> {
         all
     }
 
-    /// The cause and its effects, diagnosed over its most costly episode, or over the worst interval of that where the whole episode
-    /// does not show it; with that span.
+    /// Returns the cause and its effects, diagnosed over its most costly episode, or over the worst interval of that if the
+    /// whole episode does not show it; with that span.
     fn diagnosed(&self, felt: &Felt<'_>) -> ((usize, usize), Vec<Finding>) {
         let episode = &felt.episodes[0];
         let mut parts = felt.grid.parts_in(episode.span);
@@ -332,7 +336,7 @@ impl Judging<'_> {
         (span, found)
     }
 
-    /// When it was so: of samples, for how long.
+    /// Describes when the condition held; for samples, for how long.
     fn in_words(&self, during: &During) -> String {
         if !self.whole.window.origins().is_empty() {
             return in_words(during);
@@ -342,7 +346,8 @@ impl Judging<'_> {
         format!("for {seconds} of {all}")
     }
 
-    /// The resources in doubt in parts, with what stands out where they were in doubt for longest; and the first such part.
+    /// Returns the resources in doubt in parts, with what stands out where they were in doubt for longest; and the first such
+    /// part.
     fn not_cleared(&self, findings: &[Finding]) -> (Vec<NotCleared>, Option<(usize, usize)>) {
         let mut all = Vec::new();
         let mut first = None;
@@ -382,12 +387,12 @@ fn part_seconds(window: &Window, from: usize, to: usize) -> f64 {
     (all[to].boot_ns - all[from].boot_ns) as f64 / 1e9
 }
 
-/// Whether a finding is of an episode's cause.
+/// Returns true if a finding is of an episode's cause.
 fn continues(episode: &FoundEpisode, finding: &Finding) -> bool {
     episode.continues_with(&finding.id, &finding.subject)
 }
 
-/// Drops links to findings that are not there any longer.
+/// Drops links to findings that no longer exist.
 fn keep_known_links(findings: &mut [Finding]) {
     let keys: BTreeSet<String> = findings.iter().map(Finding::key).collect();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! Where the intervals of a window begin and end: as tools report, or as tasks stall.
+//! Finds where the intervals of a window begin and end: by the reports of tools, or by the stalls of tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{EachFamily, Family, Pressure};
@@ -6,15 +6,15 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Value};
 use whyslow_model::window::Window;
 
-/// The most tools with intervals of their own.
+/// Maximum number of tools with their own intervals.
 const MOST_GRIDS: usize = 3;
-/// Share of a step for which tasks stalled, from which the step differs from a calm one.
+/// Stalled share of a step from which the step differs from a calm one.
 const STALLED: f64 = 0.5;
-/// Share of the longest stall of a step from which the stall took all of a step.
+/// Share of a run's longest stall from which a step counts as fully stalled.
 const WHOLE: f64 = 0.85;
 
-/// The ends of the parts of a window in which tasks stalled for at least half of each step, and of the others; `None` if it is all of one
-/// kind. A calm or steady window is judged only once, as observing must not become the load.
+/// Returns the ends of the parts of a window in which tasks stalled for at least half of each step, and of the others; `None` if
+/// all of it is of one kind. A calm or steady window is judged only once, as observing must not become the load.
 pub(super) fn stalls(window: &Window) -> Option<Vec<usize>> {
     let all = window.snapshots();
     let stalled = |pair: &[Snapshot]| {
@@ -43,8 +43,8 @@ pub(super) fn stalls(window: &Window) -> Option<Vec<usize>> {
     Some(ends.into_iter().collect())
 }
 
-/// The first of the stalled steps and the one after the last, without those at either end in which the stall began or ended: half
-/// a step of calm would be part of what holds in all of it.
+/// Returns the first of the stalled steps and the one after the last, without those at either end in which the stall began or
+/// ended: half a calm step would dilute what holds throughout.
 fn whole_steps(run: &[Option<f64>]) -> (usize, usize) {
     let worst = run.iter().flatten().copied().fold(0.0, f64::max);
     let is_whole = |share: &Option<f64>| share.is_some_and(|share| share >= WHOLE * worst);
@@ -53,7 +53,8 @@ fn whole_steps(run: &[Option<f64>]) -> (usize, usize) {
     if begin < end { (begin, end) } else { (0, run.len()) }
 }
 
-/// The positions of the snapshots at which the intervals of each tool begin and end, the tool with the most intervals first.
+/// Returns the positions of the snapshots at which the intervals of each tool begin and end, the tool with the most intervals
+/// first.
 pub(super) fn cadences(window: &Window) -> Vec<Vec<usize>> {
     let mut all = Cadences { snapshots: window.snapshots(), found: Vec::new() };
     Snapshot::default().each_family(&mut all);
@@ -61,7 +62,7 @@ pub(super) fn cadences(window: &Window) -> Vec<Vec<usize>> {
     found.sort_by_key(|times| std::cmp::Reverse(times.len()));
     let mut chosen: Vec<Vec<usize>> = Vec::new();
     for times in found {
-        // Levels have no reading at the beginning of the first interval.
+        // Gauges have no reading at the beginning of the first interval.
         let is_contained = |other: &Vec<usize>| times.iter().filter(|at| !other.contains(at)).count() <= 1;
         let is_as_long = |other: &Vec<usize>| times.len() + 1 >= other.len();
         if !chosen.iter().any(|other| is_contained(other) && is_as_long(other)) && chosen.len() < MOST_GRIDS {
@@ -71,8 +72,8 @@ pub(super) fn cadences(window: &Window) -> Vec<Vec<usize>> {
     chosen
 }
 
-/// Whether everything in the window that was read more than once was read at these times: what the mean of one tool's run and that of
-/// another's suggest together is not refuted by the intervals of one.
+/// Returns true if all data in the window that was read more than once was read at these times: what the means of two tools'
+/// runs suggest together is not refuted by the intervals of one.
 pub(super) fn has_no_other_times(window: &Window, times: &[usize]) -> bool {
     struct OtherTimes<'w>(&'w [Snapshot], &'w [usize], bool);
     impl EachFamily for OtherTimes<'_> {
@@ -86,7 +87,7 @@ pub(super) fn has_no_other_times(window: &Window, times: &[usize]) -> bool {
     !others.2
 }
 
-/// Whether the machine was restarted between two snapshots: counters were reset, and none grew.
+/// Returns true if the machine was restarted between two snapshots: counters were reset, and none grew.
 pub(super) fn is_gap(window: &Window, from: usize, to: usize) -> bool {
     struct Counted<'w> {
         before: &'w Snapshot,
@@ -120,7 +121,7 @@ pub(super) fn is_gap(window: &Window, from: usize, to: usize) -> bool {
     counted.fell && !counted.grew
 }
 
-/// Collects at which snapshots the families have rows.
+/// Collects the snapshots at which the families have rows.
 struct Cadences<'w> {
     snapshots: &'w [Snapshot],
     found: Vec<Vec<usize>>,
@@ -132,7 +133,7 @@ impl EachFamily for Cadences<'_> {
             return;
         }
         let all = || self.snapshots.iter().enumerate().map(|(at, snapshot)| (at, F::rows(snapshot)));
-        // A level between two readings of counters (uptime beside mpstat) ends no interval.
+        // A gauge between two readings of counters (uptime beside mpstat) ends no interval.
         let is_counted = all().any(|(_, rows)| rows.iter().any(has_counters));
         let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
         let mut times = Vec::new();
@@ -143,14 +144,14 @@ impl EachFamily for Cadences<'_> {
                 times.push(at);
             }
         }
-        // Two intervals of one entity, at least.
+        // At least two intervals of one entity.
         if readings.values().any(|count| *count >= 3) && !self.found.contains(&times) {
             self.found.push(times);
         }
     }
 }
 
-/// Whether a row has a reading of a counter.
+/// Returns true if a row has a reading of a counter.
 fn has_counters<F: Family>(row: &F) -> bool {
     let mut columns = 0..F::INFO.metrics.len();
     columns.any(|column| matches!(row.value(column), Some(Value::Counter(counter)) if counter.get().is_some()))

@@ -1,30 +1,30 @@
-//! Software RAID arrays in the kernel's log (drivers/md).
+//! Software RAID arrays in the kernel log (drivers/md).
 
 use super::LogMessage;
 use super::words::{after, is_number, number_after, says, until};
 use std::collections::BTreeMap;
 
-/// What the log says about an array.
+/// State of an array according to the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArrayLog {
     /// Members that failed.
     pub failed: Vec<String>,
-    /// Whether it runs with members missing, as far as the log goes.
+    /// Whether it runs with members missing, at the end of the log.
     pub degraded: bool,
     /// Whether there was no spare to rebuild on.
     pub no_spare: bool,
     /// Whether it was rebuilt after it was degraded.
     pub rebuilt: bool,
-    /// Members that work, and members there should be.
+    /// Number of working members, and of all members.
     pub members: Option<(u32, u32)>,
-    /// The first and last line about it.
+    /// Lines about it.
     pub lines: Vec<u64>,
 }
 
-/// The name of an array the log does not name: 2.4 and 2.6 print a layout without it.
+/// Name of an array that the log does not name: 2.4 and 2.6 print a layout without it.
 const UNNAMED: &str = "md";
 
-/// Reads the arrays out of a log.
+/// Parses the arrays of a log.
 pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> BTreeMap<String, ArrayLog> {
     let mut arrays: BTreeMap<String, ArrayLog> = BTreeMap::new();
     let mut layout = false;
@@ -33,7 +33,7 @@ pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> BTreeMap<String
         layout |= text.contains("conf printout");
         last = named(text).or(last);
         let Some(event) = event(text, layout) else { continue };
-        // What is said of a member follows the line that names the array.
+        // A message about a member follows the line that names the array.
         let member = matches!(event, ArrayEvent::Skipped(_)) || text.contains("kicking");
         let name = named(text).or_else(|| last.clone().filter(|_| member)).unwrap_or_else(|| UNNAMED.to_owned());
         let array = arrays.entry(name).or_default();
@@ -117,7 +117,7 @@ fn apply(array: &mut ArrayLog, event: ArrayEvent<'_>) {
     }
 }
 
-/// `md3:`, `md/raid1:md0:`, `md: md0: recovery done`; a controller's `VD 00/0 is now DEGRADED`
+/// Finds the array's name: `md3:`, `md/raid1:md0:`, `md: md0: recovery done`; a controller's `VD 00/0 is now DEGRADED`.
 fn named(text: &str) -> Option<String> {
     if let Some(volume) = after(text, " VD ").filter(|_| text.contains("mega")) {
         return Some(format!("VD {}", until(volume, char::is_whitespace)));

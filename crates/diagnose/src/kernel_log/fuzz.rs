@@ -1,9 +1,9 @@
-//! No log makes the decoders panic or find more than is in it.
+//! Tests that no log makes the decoders panic or find more than it contains.
 
 use super::{LogMessage, array, notice, oom, storage};
 use proptest::prelude::*;
 
-/// Pieces of what the kernel says, so that the decoders get beyond their first word.
+/// Parts of kernel messages that get the decoders beyond their first word.
 const PIECES: [&str; 64] = [
     "sd 0:0:0:0: [sda] ",
     "scsi0 (1:0): ",

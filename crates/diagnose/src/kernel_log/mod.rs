@@ -1,5 +1,5 @@
-//! Parses the kernel's log, live and from files: failing storage, arrays, OOM kills, and messages that are complete in
-//! one line. The words of the messages are in [`whyslow_model::kernel_log`].
+//! Parses the kernel log, live and from files: failing storage, arrays, OOM kills, and messages that are complete in one line.
+//! The words of the messages are in [`whyslow_model::kernel_log`].
 
 pub mod array;
 #[cfg(test)]
@@ -18,15 +18,15 @@ use whyslow_model::window::Window;
 /// A message in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogMessage<'a> {
-    /// Its position in the log.
+    /// Position in the log.
     pub sequence: u64,
-    /// Its text, without time and host.
+    /// Text without time and host.
     pub text: &'a str,
-    /// How many similar lines it represents, including itself.
+    /// Number of similar lines that it represents, including itself.
     pub times: f64,
 }
 
-/// The disk of a partition: `sda` for `sda3`, the controller `nvme0` for `nvme0n1p2`, `mmcblk0` for `mmcblk0p1`.
+/// Returns the disk of a partition: `sda` for `sda3`, the controller `nvme0` for `nvme0n1p2`, `mmcblk0` for `mmcblk0p1`.
 pub fn disk_of(device: &str) -> &str {
     if let Some(rest) = device.strip_prefix("nvme") {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -40,17 +40,18 @@ pub fn disk_of(device: &str) -> &str {
     if ["sd", "hd", "vd", "xvd", "dasd"].iter().any(lettered) { disk } else { device }
 }
 
-/// Whether a disk is of a kind that answers SMART commands: ATA, SCSI and NVMe do, memory cards and virtual disks do not.
+/// Returns true if a disk is of a kind that answers SMART commands: ATA, SCSI and NVMe do, memory cards and virtual disks do
+/// not.
 pub fn has_smart(disk: &str) -> bool {
     ["sd", "hd", "nvme"].iter().any(|family| disk.starts_with(family))
 }
 
-/// The rows of the log in the window, by their position.
+/// Returns the rows of the log in the window, by their position.
 pub fn rows(window: &Window) -> BTreeMap<u64, &LogLine> {
     window.snapshots().iter().flat_map(|s| &s.kernel.log).map(|line| (line.sequence, line)).collect()
 }
 
-/// The messages logged in the window, in order.
+/// Returns the messages logged in the window, in order.
 pub fn lines(window: &Window) -> Vec<LogMessage<'_>> {
     rows(window)
         .into_iter()
@@ -60,18 +61,18 @@ pub fn lines(window: &Window) -> Vec<LogMessage<'_>> {
         .collect()
 }
 
-/// The time of a line for people: as printed, or since boot.
+/// Formats the time of a line for people: as printed, or since boot.
 pub fn time(line: &LogLine) -> Option<String> {
     let since_boot = || line.time.get().map(|ns| format!("{:.3} s after boot", ns as f64 / 1e9));
     line.printed.get().map(str::to_owned).or_else(since_boot)
 }
 
-/// Whether the prefilter for long logs keeps a line.
+/// Returns true if the prefilter for long logs keeps a line.
 fn passes_prefilter(text: &str) -> bool {
     whyslow_model::kernel_log::prefilter().any(|words| text.contains(words))
 }
 
-/// A log of these lines, for tests.
+/// Builds a log of these lines, for tests.
 #[cfg(test)]
 pub fn log<'a>(lines: &[&'a str]) -> impl Iterator<Item = LogMessage<'a>> {
     let said = |(at, text): (usize, &&'a str)| LogMessage { sequence: at as u64, text, times: 1.0 };

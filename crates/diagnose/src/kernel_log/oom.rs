@@ -1,55 +1,55 @@
-//! Kills for memory and the report before them (mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c).
+//! OOM kills and the report before them (mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c).
 
 use super::oom_holders::{DIRTY_CACHE, SHARED_MEMORY};
 use super::words::{after, between, number_after, says, until};
 use super::{LogMessage, passes_prefilter};
 use whyslow_model::kernel_log::is_memory_report;
 
-/// Bytes of a page: the kernel lists processes in pages without their size.
+/// Bytes of a page: the kernel lists processes in pages without stating their size.
 const PAGE: f64 = 4096.0;
 const KIB: f64 = 1024.0;
 
-/// How the lines begin that say that a control group reached its limit.
+/// Start of the lines that report that a control group reached its limit.
 const GROUP_IS_FULL: &str = "Memory cgroup out of memory";
 
-/// How a line says that no process is left to kill.
+/// Words of a line that reports that no process is left to kill.
 const NO_VICTIM: &str = "no killable processes";
 
-/// The most processes of a report that are kept by name; all of them count in the sum.
+/// Maximum number of processes of a report kept by name; all of them count in the sum.
 const MOST_PROCESSES: usize = 32;
 
-/// One kill, put together from the lines the kernel logs about it.
+/// One kill, assembled from the lines that the kernel logs about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OomKill {
-    /// The process killed.
+    /// PID of the killed process.
     pub pid: u32,
-    /// Its name; where the log ends before it, that of the process that asked for memory.
+    /// Its name; if the log ends before it, the name of the process that requested memory.
     pub command: String,
-    /// Whether the log ends before it says which process is killed.
+    /// Whether the log ends before it names the killed process.
     pub is_cut: bool,
-    /// Anonymous memory it had, bytes.
+    /// Its anonymous memory, bytes.
     pub anon: Option<f64>,
-    /// All resident memory it had, bytes.
+    /// All its resident memory, bytes.
     pub resident: Option<f64>,
     /// Whether a control group's limit was the cause.
     pub in_group: bool,
-    /// The control group whose limit it was.
+    /// Control group whose limit was reached.
     pub group: Option<String>,
-    /// The state of memory as it was reported.
+    /// State of memory in the report.
     pub report: MemoryReport,
-    /// The line of the kill.
+    /// Line of the kill.
     pub sequence: u64,
-    /// How often the like was logged.
+    /// Number of similar kills logged.
     pub times: f64,
-    /// The time of that line, as printed in a log file.
+    /// Time of that line, as printed in a log file.
     pub printed: Option<String>,
     /// Seconds from that line to the end of the capture.
     pub age: Option<f64>,
 }
 
 impl OomKill {
-    /// What held more memory than the process that was killed, and how much: another process, or memory that is no
-    /// process's own. `None` if the killed process held the most, or the log does not show it.
+    /// Returns what held more memory than the killed process, and how much: another process, or memory that belongs to no
+    /// process. Returns `None` if the killed process held the most, or the log does not show it.
     pub fn holder(&self) -> Option<(String, f64)> {
         let report = &self.report;
         let process = report.largest().filter(|process| process.pid != self.pid);
@@ -74,22 +74,22 @@ impl OomKill {
 /// A process in the list before a kill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedProcess {
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// Its number.
+    /// PID.
     pub pid: u32,
-    /// Its resident memory, without shared memory where that is listed by itself.
+    /// Resident memory, without shared memory where that is listed separately.
     pub bytes: f64,
 }
 
 /// Memory at the time of a kill, in bytes: of the group, or of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryReport {
-    /// Of the group's limit, how much is used.
+    /// Used part of the group's limit.
     pub usage: Option<f64>,
     /// The group's limit.
     pub limit: Option<f64>,
-    /// Page cache of the group that is to be written back first.
+    /// Page cache of the group that must be written back first.
     pub dirty: Option<f64>,
     /// Page cache of the group.
     pub file: Option<f64>,
@@ -105,9 +105,9 @@ pub struct MemoryReport {
     pub kernel: Option<f64>,
     /// Memory of the machine that programs and the kernel may use.
     pub ram: Option<f64>,
-    /// The part of it that nobody uses.
+    /// Unused part of the machine's memory.
     pub free: Option<f64>,
-    /// The largest processes listed, the largest first.
+    /// The largest processes listed, largest first.
     pub processes: Vec<ListedProcess>,
     /// Resident memory of all processes listed.
     pub listed: Option<f64>,
@@ -142,7 +142,7 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
             report.line(said.text.trim_start());
         }
     }
-    // Of a log with kills, lines between them may be left out.
+    // In a log with kills, lines between them may be left out.
     if let Some(mut kill) = cut.filter(|_| found.is_empty()) {
         kill.group = report.group.take();
         kill.in_group = report.in_group;
@@ -152,7 +152,7 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
     found
 }
 
-/// Merges kills of the same program for the same limit; the last one whose group was logged stands for all.
+/// Merges kills of the same program for the same limit; the last one whose group was logged represents all.
 pub fn together(kills: Vec<OomKill>) -> Vec<OomKill> {
     let mut all: Vec<OomKill> = Vec::new();
     for kill in kills {
@@ -174,13 +174,13 @@ pub fn together(kills: Vec<OomKill>) -> Vec<OomKill> {
     all
 }
 
-/// How often memory ran out with no process left to kill.
+/// Counts how often memory ran out with no process left to kill.
 pub fn without_victim<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> f64 {
     lines.filter(|said| said.text.contains(NO_VICTIM)).map(|said| said.times).sum()
 }
 
-/// `Memory cgroup out of memory: Killed process 123 (name) total-vm:1kB, anon-rss:2kB, ...`; before 2.6.33 the line
-/// read `Out of memory: Killed process 123 (name).`; `Killed process 1792, UID 48, (httpd)` in between.
+/// Parses `Memory cgroup out of memory: Killed process 123 (name) total-vm:1kB, anon-rss:2kB, ...`; before 2.6.33 the line read
+/// `Out of memory: Killed process 123 (name).`; `Killed process 1792, UID 48, (httpd)` in between.
 fn killed(line: &str) -> Option<OomKill> {
     let rest = after(line, "Killed process ")?;
     let (_, named) = rest.split_once('(')?;
@@ -200,7 +200,7 @@ fn kib_after(text: &str, word: &str) -> Option<f64> {
     number_after::<u64>(text, word).map(|kib| kib as f64 * KIB)
 }
 
-/// Columns of the list of processes: how many there are, which is the resident memory, and which the shared part of it.
+/// Columns of the list of processes: their number, the index of the resident memory, and that of its shared part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ProcessColumns {
     count: usize,
@@ -209,7 +209,7 @@ struct ProcessColumns {
 }
 
 impl MemoryReport {
-    /// The largest process listed.
+    /// Returns the largest process listed.
     pub fn largest(&self) -> Option<&ListedProcess> {
         self.processes.first()
     }
@@ -274,7 +274,7 @@ impl MemoryReport {
         self.group = group.map(str::to_owned);
     }
 
-    /// A statistic of a control group by the name that either version of control groups has for it.
+    /// Adds a statistic of a control group by the name that either version of control groups uses.
     fn statistic(&mut self, name: &str, bytes: f64) {
         let field = match name {
             "file_dirty" | "file_writeback" | "dirty" | "writeback" => &mut self.dirty,
@@ -288,7 +288,7 @@ impl MemoryReport {
         *field = Some(field.unwrap_or(0.0) + bytes);
     }
 
-    /// `[ pid ]   uid  tgid total_vm      rss ... name`, and a line like it for each process.
+    /// Parses `[ pid ]   uid  tgid total_vm      rss ... name`, and the line of each process below it.
     fn process(&mut self, text: &str) {
         let Some(pid) = between(text, '[', ']').map(str::trim) else { return };
         let fields: Vec<&str> = after(text, "]").unwrap_or_default().split_whitespace().collect();
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(report.listed, Some(1152.0 * 4096.0));
     }
 
-    /// mm/memcontrol.c of 3.x to 5.0: the line of the kill itself does not mention the group.
+    /// Linux 3.x to 5.0 (mm/memcontrol.c): the line of the kill itself does not mention the group.
     #[test]
     fn a_kill_in_a_group_of_linux_4() {
         let lines = [

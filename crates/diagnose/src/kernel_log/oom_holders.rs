@@ -1,32 +1,32 @@
-//! What held the memory when a process was killed for it: processes, caches and the kernel, and the rest of what there was.
+//! Holders of memory when a process was killed for it: processes, caches and the kernel, and the rest of the total.
 
 use super::oom::{ListedProcess, OomKill};
 
-/// A limit above this is none: the kernel prints its largest number.
+/// A limit above this means no limit: the kernel prints its largest number.
 const NO_LIMIT: f64 = (1u64 << 60) as f64;
-/// What is no process's own.
+/// Memory that belongs to no process.
 pub const DIRTY_CACHE: &str = "page cache waiting to be written";
 pub const SHARED_MEMORY: &str = "tmpfs and shared memory";
 /// The rest, where all processes are listed, and where they are not.
 const UNACCOUNTED: &str = "the kernel and what is unaccounted for";
 const NOT_LISTED: &str = "memory that the log does not show";
 
-/// What held memory when a process was killed for it.
+/// A holder of memory when a process was killed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryHolder {
-    /// The process that was killed.
+    /// PID of the killed process.
     pub kill: u32,
-    /// The process, or what else it is.
+    /// Name of the process, or of the kind of memory.
     pub name: String,
-    /// Its number, if it is a process.
+    /// PID, if it is a process.
     pub pid: Option<u32>,
-    /// Resident memory.
+    /// Resident memory, bytes.
     pub bytes: f64,
 }
 
 impl OomKill {
-    /// The memory that ran out: the limit of the control group, or the memory of the machine. `None` if the log does not say
-    /// it, or only some NUMA nodes ran out.
+    /// Returns the memory that ran out: the limit of the control group, or the memory of the machine. Returns `None` if the log
+    /// does not show it, or only some NUMA nodes ran out.
     pub fn whole(&self) -> Option<f64> {
         let report = &self.report;
         match self.in_group {
@@ -36,7 +36,8 @@ impl OomKill {
         .filter(|whole| *whole > 0.0)
     }
 
-    /// Everything that held memory, as far as the log shows it, and the rest of the whole. Empty if the whole is unknown.
+    /// Returns everything that held memory, as far as the log shows it, and the rest of the total. Returns nothing if the total
+    /// is unknown.
     pub fn holders(&self) -> Vec<MemoryHolder> {
         let (report, Some(whole)) = (&self.report, self.whole()) else { return Vec::new() };
         let mut processes = report.processes.clone();
@@ -49,7 +50,7 @@ impl OomKill {
         }
         let of_processes = processes.iter().map(|process| process.bytes).sum::<f64>().max(report.listed.unwrap_or(0.0));
         let mut left = (whole - of_processes).max(0.0);
-        // Pages of the cache and of shared memory that processes have mapped are part of what is listed for those.
+        // Mapped pages of the page cache and of shared memory are part of the numbers listed for processes.
         let mut beside = |name: &'static str, bytes: Option<f64>| {
             let bytes = bytes.filter(|bytes| *bytes > 0.0 && *bytes <= left)?;
             left -= bytes;
@@ -88,7 +89,7 @@ mod tests {
     use crate::kernel_log::log;
     use crate::kernel_log::oom::kills;
 
-    /// The holders by share of what ran out, in per cent.
+    /// Returns the holders by share of the memory that ran out, in per cent.
     fn shares(lines: &[&str]) -> Vec<(String, f64)> {
         let kill = kills(log(lines)).remove(0);
         let whole = kill.whole().unwrap_or(f64::NAN);

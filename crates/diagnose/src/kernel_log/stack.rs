@@ -1,5 +1,5 @@
-//! Stacks of tasks in the log: what blocked tasks wait for, where CPUs are stuck, and which of several waiting tasks holds the
-//! others up. The functions and what they mean are in [`whyslow_model::kernel_stack`].
+//! Stacks of tasks in the log: what blocked tasks wait for, where CPUs are stuck, and which of several waiting tasks blocks the
+//! others. The functions and their meanings are in [`whyslow_model::kernel_stack`].
 
 use super::LogMessage;
 use super::words::{after, until};
@@ -9,9 +9,9 @@ use whyslow_model::kernel_stack::{
     STACK_FUNCTIONS, STACK_PATTERNS, StackPattern, WaitKind, frame, stack_task, waited_for,
 };
 
-/// The report of a lockup shows the stacks of CPUs for so many lines of the log.
+/// Number of log lines in which the report of a lockup shows the stacks of CPUs.
 const REPORT: u64 = 400;
-/// How many groups of waiting tasks, and how many of their names, are listed.
+/// Maximum number of groups of waiting tasks listed, and of names in each.
 const MOST_GROUPS: usize = 6;
 const MOST_NAMES: usize = 4;
 /// Functions of the scheduler and of timers, which every waiting task or interrupted CPU has on its stack.
@@ -26,16 +26,16 @@ const ORDINARY: [&str; 8] = [
     "panic",
 ];
 
-/// The stack of a task, the innermost function first.
+/// Stack of a task, innermost function first.
 #[derive(Clone, Debug, PartialEq)]
 struct TaskStack {
     name: String,
     pid: u32,
     functions: Vec<String>,
-    /// Functions whose addresses are on the stack, though they may have returned: all there is of kernels that cannot
+    /// Functions whose addresses are on the stack, though they may have returned: the only information from kernels that cannot
     /// unwind it.
     found: Vec<String>,
-    /// Its first line.
+    /// First line of the stack.
     sequence: u64,
     /// Whether it was running on a CPU that is reported as stuck.
     spins: bool,
@@ -55,7 +55,7 @@ impl TaskStack {
         self.functions.iter().map(String::as_str).collect()
     }
 
-    /// The function that shows what it waits for: of a lock, who takes it.
+    /// Returns the function that shows what it waits for; for a lock, the function that takes it.
     fn function(&self, pattern: &StackPattern) -> &str {
         let is_of_lock = |name: &str| {
             STACK_PATTERNS.iter().any(|p| p.what == pattern.what && p.functions == [name])
@@ -71,29 +71,29 @@ impl TaskStack {
     }
 }
 
-/// What tasks wait for.
+/// Waits of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waits {
-    /// How many tasks wait.
+    /// Number of waiting tasks.
     pub tasks: f64,
-    /// What the task waits for that waits for no other one, as a sentence.
+    /// What the task that waits for no other task waits for, as a sentence.
     pub cause: String,
-    /// The tasks by what they wait for.
+    /// Tasks by what they wait for.
     pub groups: String,
-    /// What to look at next.
+    /// What to check next.
     pub check: &'static str,
     /// Names of the tasks.
     pub names: Vec<String>,
-    /// The first line of the first and of the last stack.
+    /// First line of the first and of the last stack.
     pub lines: (u64, u64),
 }
 
-/// What the blocked tasks of a log wait for; `None` without a stack that shows it.
+/// Returns what the blocked tasks of a log wait for; `None` without a stack that shows it.
 pub fn blocked<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Option<Waits> {
     waits(parse(lines).into_iter().filter(|stack| !stack.spins).collect())
 }
 
-/// Where the CPUs of a log are stuck.
+/// Returns where the CPUs of a log are stuck.
 pub fn stuck_cpus<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Option<Waits> {
     let stacks: Vec<TaskStack> = parse(lines).into_iter().filter(|stack| stack.spins).collect();
     let place = |stack: &TaskStack| {
@@ -125,7 +125,7 @@ fn waits(stacks: Vec<TaskStack>) -> Option<Waits> {
             None => groups.push((pattern, vec![stack])),
         }
     }
-    // The largest first; of the same size, as they are in the log.
+    // Largest first; groups of equal size in log order.
     groups.sort_by_key(|(_, tasks)| std::cmp::Reverse(tasks.len()));
     let deepest = groups.iter().map(|(pattern, _)| pattern.kind).max()?;
     let (pattern, tasks) = groups.iter().find(|(pattern, _)| pattern.kind == deepest)?;
@@ -141,7 +141,7 @@ fn waits(stacks: Vec<TaskStack>) -> Option<Waits> {
     })
 }
 
-/// `dd[812] waits for a frozen file system (mnt_want_write); 11 others wait for each other or for I/O`
+/// Formats as `dd[812] waits for a frozen file system (mnt_want_write); 11 others wait for each other or for I/O`.
 fn cause(pattern: &StackPattern, tasks: &[&TaskStack], others: usize) -> String {
     let function = tasks[0].function(pattern);
     let first = match tasks {
@@ -159,13 +159,13 @@ fn cause(pattern: &StackPattern, tasks: &[&TaskStack], others: usize) -> String 
     }
 }
 
-/// `7 for a page to be written (folio_wait_writeback): dd[812], dd[813]`
+/// Formats as `7 for a page to be written (folio_wait_writeback): dd[812], dd[813]`.
 fn group(pattern: &StackPattern, tasks: &[&TaskStack]) -> String {
     let names = tasks.iter().take(MOST_NAMES).map(|task| task.label()).collect::<Vec<_>>().join(", ");
     format!("{} for {} ({}): {names}", tasks.len(), pattern.what, tasks[0].function(pattern))
 }
 
-/// The newest stack of each task.
+/// Parses the newest stack of each task.
 fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<TaskStack> {
     let mut stacks: BTreeMap<(u32, String, u64), TaskStack> = BTreeMap::new();
     let mut open: Option<TaskStack> = None;
@@ -183,7 +183,7 @@ fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<TaskStack> {
     for said in lines {
         let task = blocked_task(said.text).or_else(|| {
             let task = stack_task(said.text)?;
-            // Tasks of other states sleep because they have nothing to do.
+            // Tasks in other states sleep because they have nothing to do.
             let is_blocked = matches!(task.state, Some('D' | '?'));
             let spins = task.state.is_none() && lockup.is_some_and(|at| said.sequence - at <= REPORT);
             Some((task.name, task.pid, is_blocked || spins, spins))
@@ -215,7 +215,7 @@ fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<TaskStack> {
     all
 }
 
-/// `INFO: task jbd2/sda1-8:812 blocked for more than 120 seconds.`
+/// Parses `INFO: task jbd2/sda1-8:812 blocked for more than 120 seconds.`
 fn blocked_task(text: &str) -> Option<(&str, u32, bool, bool)> {
     let (task, _) = after(text, "INFO: task ")?.split_once(" blocked for more than")?;
     let (name, pid) = task.rsplit_once(':')?;

@@ -1,5 +1,5 @@
-//! Subnets in which a machine has several interfaces. Unless told otherwise, each of them answers ARP requests for the addresses of
-//! all, so that packets arrive by any of them (arp_filter, arp_ignore and rp_filter of Documentation/networking/ip-sysctl.rst).
+//! Subnets in which a machine has several interfaces. By default, each interface answers ARP requests for the addresses of all,
+//! so that packets arrive on any of them (arp_filter, arp_ignore and rp_filter of Documentation/networking/ip-sysctl.rst).
 
 use super::drop::REVERSE_PATH;
 use crate::signal::{Entity, netns, over, signals};
@@ -23,7 +23,7 @@ pub struct SubnetUse<'w> {
 }
 
 impl SubnetUse<'_> {
-    /// Whether each answers for its own addresses only, or packets are routed by their source.
+    /// Returns true if an interface answers for its own addresses only, or packets are routed by their source.
     fn is_separated(&self) -> Option<bool> {
         let mut separated = false;
         for link in &self.links {
@@ -37,7 +37,7 @@ impl SubnetUse<'_> {
         self.received.iter().map(|(by_connections, _)| by_connections).sum()
     }
 
-    /// Bytes per second that came to an address by another interface than its own.
+    /// Returns the bytes per second that reached an address through another interface than its own.
     fn strayed(&self) -> Option<f64> {
         self.received
             .iter()
@@ -54,19 +54,20 @@ signals! { s: SubnetUse<'_>;
     "subnet.strayed_share" "ratio" "the same as a share of what came to all its addresses", "strayed / Σ received by connections", "sock_diag(7), /proc/net/dev", normal "near 0" => over(s.strayed(), Some(s.to_addresses()));
 }
 
-/// The addresses of an interface, each with its network.
+/// Iterates over the addresses of an interface, each with its network.
 fn networks(link: &Link) -> impl Iterator<Item = (Ipv4Addr, Network)> {
     let all = link.addresses.get().unwrap_or_default().split(' ');
     all.filter_map(|text| {
         let (address, prefix) = text.split_once('/')?;
         let (address, prefix): (Ipv4Addr, u8) = (address.parse().ok()?, prefix.parse().ok()?);
-        // An address alone is no network.
+        // An address alone is not a network.
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).filter(|_| (1..=31).contains(&prefix))?;
         Some((address, (Ipv4Addr::from(u32::from(address) & mask), prefix)))
     })
 }
 
-/// Every network in which a namespace has several interfaces that are up and use ARP. Those of two VLANs are not connected.
+/// Returns every network in which a namespace has several interfaces that are up and use ARP. Leaves out VLANs, as two of them
+/// are not connected.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let mut subnets: BTreeMap<(Name, Network), Vec<&Link>> = BTreeMap::new();
     for link in window.newest::<Link>().into_values() {
@@ -91,7 +92,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let drops: Vec<_> = drops.iter().filter(|d| d.last().reason.get() == Some(REVERSE_PATH)).collect();
     let received = |link: &Link| {
         let own: Vec<IpAddr> = networks(link).map(|(address, _)| address.into()).collect();
-        // What a machine sends to itself passes through the loopback.
+        // Packets that a machine sends to itself pass through the loopback.
         let to_own = connections.iter().filter(|c| {
             let (key, own_ip) = (c.key(), |ip: IpAddr| own.contains(&ip.to_canonical()));
             key.ns == link.interface.ns && own_ip(key.local.ip()) && key.remote.ip() != key.local.ip()
@@ -136,7 +137,7 @@ mod tests {
         }
     }
 
-    /// A stream of 1 MB/s to the address of eth1, 90 % of which arrives by eth0.
+    /// Returns ten seconds of a stream of 1 MB/s to the address of eth1; 90 % of it arrives on eth0.
     fn ten_seconds(arp_ignore: f64) -> Window {
         window([0, 10], |t, s| {
             s.net.link.push(link("eth0", "10.0.0.1/24 fe80::1/64", arp_ignore));

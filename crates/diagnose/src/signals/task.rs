@@ -1,4 +1,4 @@
-//! What a process or thread did over the window, summed up once for every signal that needs it.
+//! Use of the machine by a process or thread over the window, summed up once for every signal that needs it.
 
 use super::blocked::{Blocked, Sleep, TaskRow};
 use super::guest;
@@ -12,85 +12,85 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window, counted_seconds};
 
-/// Niceness from which a task is taken for background work that means to yield.
+/// Niceness from which a task counts as background work that means to yield.
 pub const BACKGROUND_NICE: f64 = 10.0;
 
-/// The clock tick in which the kernel reports when a task began (USER_HZ, 100 on all current architectures).
+/// Clock tick in which the kernel reports when a task started (USER_HZ, 100 on all current architectures).
 pub(crate) const CLOCK_TICK_NS: u64 = 10_000_000;
 
-/// A process or thread over the window. Rates are per second of the time it was seen.
+/// A process or thread over the window. Rates are per second of the time in which it was seen.
 #[derive(Clone, Debug, Default)]
 pub struct TaskUse {
-    /// Which task.
+    /// Identity of the task.
     pub key: TaskKey,
-    /// Its name as the kernel keeps it; that of the guest if it runs a virtual machine.
+    /// Name in the kernel; for a virtual machine, the name of the guest.
     pub command: String,
-    /// Its control group; for a thread, its process'.
+    /// Its control group; for a thread, that of its process.
     pub cgroup: Option<String>,
-    /// CPUs' worth of time it used.
+    /// CPUs' worth of time that it used.
     pub cpu: Option<f64>,
-    /// Of that in kernel mode.
+    /// Part of that in kernel mode.
     pub system: Option<f64>,
-    /// Seconds since it began, if it has used as much CPU time ever since.
+    /// Seconds since it started, if it has used as much CPU time ever since.
     pub busy_for: Option<f64>,
-    /// The same in kernel mode.
+    /// The same for kernel mode.
     pub system_for: Option<f64>,
     /// Run-queue waiting per second.
     pub run_delay: Option<f64>,
-    /// Times a second it gave the CPU up to wait.
+    /// Voluntary context switches per second.
     pub voluntary_switches: Option<f64>,
-    /// Times a second the CPU was taken from it.
+    /// Involuntary context switches per second.
     pub involuntary_switches: Option<f64>,
-    /// Times a second it moved to another CPU.
+    /// Migrations to another CPU per second.
     pub migrations: Option<f64>,
-    /// For a process with several threads: what they lost to each other.
+    /// For a process with several threads: what they lost to each other's locks.
     pub lock: Option<LockUse>,
-    /// For a process: what its threads waited for, where BPF looked.
+    /// For a process: what its threads waited for, where BPF measured it.
     pub sleep: SleepUse,
-    /// For a thread: mean number of others that waited for it to give a lock up.
+    /// For a thread: mean number of other threads that waited for it to release a lock.
     pub kept_waiting: Option<f64>,
-    /// Seconds of CPU time it used within the window, those before its first sample included where it began in it.
+    /// Seconds of CPU time used within the window, including those before its first sample if it started in the window.
     pub cpu_seconds: Option<f64>,
-    /// What its children used that no sample saw alive.
+    /// CPU time of its children that no sample saw alive.
     pub short_lived: Option<ShortLivedChildren>,
-    /// Share of the samples in which it was blocked; of a process, in which any of its threads was.
+    /// Share of the samples in which it was blocked; for a process, in which any of its threads was.
     pub blocked: f64,
     /// For a process: mean number of its threads that were found waiting for a flush.
     pub flush_waiters: f64,
-    /// Where it was, the place seen last; of a process, the place where its threads were most often.
+    /// Its last seen wait channel; for a process, the most frequent one of its threads.
     pub wait_channel: Option<String>,
-    /// True where every sample found it asleep in one place and it neither ran nor switched in between.
+    /// True if every sample found it asleep at one place and it neither ran nor switched in between.
     pub stuck: bool,
     /// True for niced, batch and idle-class tasks.
     pub background: bool,
-    /// Scheduled only when nothing else is (SCHED_IDLE); its I/O has the idle class, unless set otherwise.
+    /// True if scheduled only when nothing else is (SCHED_IDLE); its I/O has the idle class, unless set otherwise.
     pub idle_class: bool,
-    /// True for threads of the kernel itself.
+    /// True for kernel threads.
     pub kernel: bool,
     /// Seconds over which it was seen.
     pub seconds: f64,
-    /// The most threads that it had.
+    /// Maximum number of its threads.
     pub threads: f64,
-    /// Bytes a second it moved to and from storage; for a thread, its process'.
+    /// Bytes per second that it moved to and from storage; for a thread, those of its process.
     pub storage: Option<f64>,
-    /// Bytes a second of that which it wrote or made dirty.
+    /// Part of that which it wrote or dirtied, bytes per second.
     pub written: Option<f64>,
 }
 
 impl TaskUse {
-    /// Mean number of its threads that waited for locks others of them held: measured, or else found by sampling.
+    /// Returns the mean number of its threads that waited for locks held by others of them: measured, or else found by sampling.
     pub fn lock_waiters(&self) -> Option<f64> {
         self.sleep.lock.or(self.lock.map(|l| l.waiters))
     }
 
-    /// The same as a share of the time in which they wanted to get on.
+    /// Returns the lock waits as a share of the time in which the threads had work to do.
     pub fn lock_share(&self) -> Option<f64> {
         self.sleep
             .lock_share(self.cpu, self.run_delay)
             .or_else(|| self.lock.and_then(|l| l.share(self.cpu, self.run_delay)))
     }
 
-    /// Times a second it gave the CPU up or lost it.
+    /// Returns the context switches per second, voluntary and involuntary.
     pub fn switches(&self) -> Option<f64> {
         sum([self.voluntary_switches, self.involuntary_switches])
     }
@@ -103,7 +103,7 @@ impl TaskUse {
         let cpu = ratio(sum([change.rate(R::user), change.rate(R::system)]).or_else(|| change.rate(R::cpu_time)));
         let same_place = places.windows(2).all(|p| p[0] == p[1]);
         let is_stuck = sleeps.len() > 2 && sleeps.iter().all(|sleep| *sleep == Some(Sleep::Uninterruptible));
-        // A task that waits for a busy disk is found asleep in one place each time, too, but it gets on in between.
+        // A task that waits for a busy disk is also found asleep at one place each time, but it makes progress in between.
         let switches = sum([change.grown(R::voluntary_switches), change.grown(R::involuntary_switches)]);
         let gets_on = cpu != Some(0.0) || switches.is_some_and(|s| s > 0.0);
         Self {
@@ -144,16 +144,16 @@ impl TaskUse {
     }
 }
 
-/// The seconds over which CPU time was counted of any process.
+/// Returns the seconds over which CPU time was counted for any process.
 pub fn counted_cpu(changes: &[Change<'_, Process>]) -> Option<f64> {
     let each = [counted_seconds(changes, |p| p.user), counted_seconds(changes, |p| p.cpu_time)];
     each.into_iter().flatten().reduce(f64::max)
 }
 
-/// How far what a task used in the mean since it began may be from what it uses now, for it to have gone on so ever since.
+/// Allowed ratio between a task's mean use since it started and its present use, for its use to count as constant.
 const AS_EVER: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
-/// Seconds since a task began, if a value that began with it at 0 has grown as fast ever since as over the window.
+/// Returns the seconds since a task started, if a value that started at 0 has grown as fast ever since as over the window.
 pub(super) fn since_start<F: Family<Key = TaskKey>>(
     change: &Change<'_, F>,
     value: impl Fn(&F) -> Option<f64>,
@@ -166,18 +166,19 @@ pub(super) fn since_start<F: Family<Key = TaskKey>>(
     AS_EVER.contains(&as_ever).then_some(age)
 }
 
-/// Seconds since a task began, as of its last row.
+/// Returns the seconds since a task started, as of its last row.
 pub(super) fn age<F: Family<Key = TaskKey>>(change: &Change<'_, F>) -> Option<f64> {
     let (last, _) = change.course(|_| Some(0.0)).last()?;
     Some(last - began(change.key()))
 }
 
-/// When a task began, in seconds since boot.
+/// Returns when a task started, in seconds since boot.
 fn began(key: &TaskKey) -> f64 {
     key.start.saturating_mul(CLOCK_TICK_NS) as f64 / 1e9
 }
 
-/// Seconds that a counter of CPU time grew by within the window. Of a process that began in it, all of them.
+/// Returns the seconds by which a counter of CPU time grew within the window. For a process that started in it, returns all of
+/// them.
 fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> Counter + Copy) -> Option<f64> {
     let opened = window.snapshots().first()?.boot_ns;
     let was_born_in_it = change.key().start.saturating_mul(CLOCK_TICK_NS) > opened;
@@ -185,13 +186,13 @@ fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> C
     ratio(sum([before, change.grown(f)]))
 }
 
-/// Whether a process that is active has unreadable I/O.
+/// Returns true if an active process has unreadable I/O.
 pub fn hides_io(tasks: &[TaskUse]) -> bool {
     let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.blocked > 0.0);
     tasks.iter().any(|task| task.storage.is_none() && is_at_work(task))
 }
 
-/// Every process, sorted by key.
+/// Returns every process, sorted by key.
 pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blocked) -> Vec<TaskUse> {
     let mut tasks: Vec<TaskUse> = changes.iter().map(|change| TaskUse::of_process(window, change)).collect();
     for (pid, unseen) in short_lived::by_parent(window) {
@@ -217,8 +218,8 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blo
     tasks
 }
 
-/// Every thread. A process stands for its thread if it never had more than one, or if the number is unknown and no threads are listed: the row
-/// of a process whose threads are listed is their sum.
+/// Returns every thread. A process stands for its thread if it never had more than one, or if the number is unknown and no
+/// threads are listed: the row of a process whose threads are listed is their sum.
 pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
     let kept_waiting = sleep::kept_waiting(window);
     let (rows, listed) = (window.newest::<Process>(), window.newest::<Thread>());

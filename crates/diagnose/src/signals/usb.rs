@@ -14,7 +14,7 @@ signals! { l: UsbLink;
     "usb.share_of_fastest" "ratio" "its speed out of that of the fastest bus", "speed / maximum over root hubs", "lsusb -t" => over(l.speed.get(), l.fastest.get());
 }
 
-/// Every USB device that is listed.
+/// Returns every listed USB device.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let links = window.newest::<UsbLink>();
     links.into_values().map(|l| Entity::of(Subject::new("device", l.device.to_string()), l)).collect()

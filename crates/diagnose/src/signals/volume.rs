@@ -1,4 +1,4 @@
-//! What lies between disks and file systems: software RAID arrays, devices with several paths, and partitions.
+//! Layers between disks and file systems: software RAID arrays, multipath devices, and partitions.
 
 use crate::kernel_log::{self, array::ArrayLog};
 use crate::signal::{Entity, mean, signals};
@@ -10,12 +10,12 @@ use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::{Quantity, disk};
 
-/// What the signals of an array are computed from.
+/// Inputs of an array's signals.
 pub struct ArrayUse<'w> {
     name: String,
     array: Option<&'w Array>,
     log: Option<&'w ArrayLog>,
-    /// Whether the device mapper made it, as for LVM.
+    /// Whether the device mapper created it, as for LVM.
     is_mapped: bool,
     members: MemberMeans,
     /// Its own requests, as a device.
@@ -44,7 +44,7 @@ impl MemberMeans {
 }
 
 impl ArrayUse<'_> {
-    /// Missing members; at least one if only the log shows that some are missing.
+    /// Returns the number of missing members; at least one if only the log shows that some are missing.
     fn degraded(&self) -> Option<f64> {
         let logged = self.log.map(|l| match l.members {
             Some((work, all)) if l.degraded => f64::from(all.saturating_sub(work)).max(1.0),
@@ -53,7 +53,7 @@ impl ArrayUse<'_> {
         self.array.and_then(|a| a.degraded.get()).or(logged)
     }
 
-    /// md's levels are those of the device mapper too, which uses its code.
+    /// Returns the implementation of the array. The device mapper uses md's levels too, as it uses its code.
     fn kind(&self) -> &'static str {
         match self.array.and_then(|a| a.level.get()) {
             Some("ceph") => "ceph",
@@ -64,7 +64,8 @@ impl ArrayUse<'_> {
         }
     }
 
-    /// Arrays that the kernel named are numbered; others have their name below /dev/md (mdadm(8), DEVICE NAMES).
+    /// Returns the path of the device. Arrays that the kernel named are numbered; others have their name below /dev/md
+    /// (mdadm(8), DEVICE NAMES).
     fn path(&self) -> String {
         let is_numbered = |rest: &str| {
             let number = rest.trim_start_matches("_d");
@@ -111,21 +112,22 @@ signals! { a: ArrayUse<'_>;
     "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats", normal "short: the disks are in order" => a.members.wait;
 }
 
-/// What an array does beside serving requests: it reads, and perhaps rewrites, all of its members.
+/// Actions of an array besides serving requests: it reads, and perhaps rewrites, all of its members.
 const SYNC_ACTIONS: [&str; 6] = ["check", "resync", "recover", "recovery", "repair", "reshape"];
 
-/// The arrays that are being checked or rebuilt.
+/// Returns the arrays that are being checked or rebuilt.
 fn syncing(window: &Window) -> Vec<&Array> {
     let arrays = window.newest::<Array>().into_values();
     arrays.filter(|array| array.action.get().is_some_and(|action| SYNC_ACTIONS.contains(&action))).collect()
 }
 
-/// The devices below arrays that are being checked or rebuilt.
+/// Returns the devices below arrays that are being checked or rebuilt.
 pub(super) fn synced(window: &Window, topology: &Topology) -> BTreeSet<Name> {
     syncing(window).into_iter().flat_map(|array| topology.under(&array.array)).collect()
 }
 
-/// The devices below arrays that are only checked and whose own requests were counted, too: those show what programs wait for.
+/// Returns the devices below arrays that are only being checked and whose own requests were counted too: those show what
+/// programs wait for.
 pub(super) fn checked(window: &Window) -> BTreeSet<Name> {
     let mut checks = syncing(window);
     checks.retain(|array| array.action.get() == Some("check"));
@@ -138,7 +140,7 @@ pub(super) fn checked(window: &Window) -> BTreeSet<Name> {
     checks.into_iter().flat_map(|array| topology.under(&array.array)).collect()
 }
 
-/// Every array that md or the log knows.
+/// Returns every array that md or the log knows.
 pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
     let arrays = window.newest::<Array>();
     let logged = kernel_log::array::parse(kernel_log::lines(window).into_iter());
@@ -173,7 +175,7 @@ pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
         .collect()
 }
 
-/// The paths of a device.
+/// Paths of a device.
 pub struct Paths<'w>(Vec<&'w Path>);
 
 impl Paths<'_> {
@@ -195,7 +197,7 @@ signals! { p: Paths<'_>;
     "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "/dev/mapper/control, spmgr display", normal "yes, where one path is not enough" => p.balanced();
 }
 
-/// Every device whose paths are known.
+/// Returns every device whose paths are known.
 pub fn multipath_devices(window: &Window) -> Vec<Entity> {
     let rows = window.newest::<Path>();
     let mapped = window.newest::<MappedDevice>();
@@ -205,7 +207,7 @@ pub fn multipath_devices(window: &Window) -> Vec<Entity> {
     }
     let entity = |(device, paths): (&str, Paths<'_>)| {
         let own = mapped.values().filter(|row| row.name.get() == Some(device)).map(|row| row.device.to_string());
-        // The kernel's log names the controller of a path of NVMe.
+        // For an NVMe path, the kernel log names the controller.
         let adapters = paths.0.iter().filter_map(|path| path.adapter.get()).filter(|name| name.starts_with("nvme"));
         let members = paths.0.iter().map(|path| path.path.lower.to_string());
         let names = members.chain(adapters.map(str::to_owned)).chain(own).collect();
@@ -214,7 +216,7 @@ pub fn multipath_devices(window: &Window) -> Vec<Entity> {
     devices.into_iter().map(entity).collect()
 }
 
-/// The block that disks of today, and arrays, write without reading first.
+/// Block size that current disks, and arrays, write without reading first.
 const BLOCK: f64 = 4096.0;
 
 signals! { v: Volume;
@@ -230,22 +232,22 @@ signals! { v: Volume;
     "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "/dev/mapper/control, lvs, dmsetup status", normal "none" => v.failure.get();
 }
 
-/// Whether a snapshot has run out of space, so that it cannot be read any more.
+/// Returns true if a snapshot has run out of space, so that it can no longer be read.
 fn is_lost(volume: &Volume) -> bool {
     volume.kind.get() == Some("snapshot")
         && volume.failure.get().is_some_and(|why| why.starts_with("the snapshot is invalid"))
 }
 
-/// The name that the device mapper has for a volume of LVM: hyphens of its parts are doubled (lvm(8)).
+/// Returns the device mapper's name for a volume of LVM: hyphens of its parts are doubled (lvm(8)).
 fn mapper_name(volume: &str) -> String {
     volume.split('/').map(|part| part.replace('-', "--")).collect::<Vec<_>>().join("-")
 }
 
-/// Every logical volume, volume group and other device of the device mapper.
+/// Returns every logical volume, volume group and other device of the device mapper.
 pub fn volumes(window: &Window) -> Vec<Entity> {
     let volumes = window.newest::<Volume>();
     let mapped = window.newest::<MappedDevice>();
-    // The kernel's message on a snapshot that is full does not name it: it is this one if there is no other.
+    // The kernel's message about a full snapshot does not name it: it is this one if there is no other.
     let is_only_one = volumes.values().filter(|volume| is_lost(volume)).count() == 1;
     let logged = || {
         let notices = kernel_log::notice::gather(kernel_log::lines(window).into_iter());
@@ -269,7 +271,7 @@ signals! { p: Partition;
     "part_start.off" "bytes" "how far that is beyond a multiple of 4 KiB", "start mod 4096", "/sys/block/*/*/start, fdisk", normal "0" => p.start.get().map(|s| s % BLOCK);
 }
 
-/// Every partition whose start is known.
+/// Returns every partition whose start is known.
 pub fn partitions(window: &Window) -> Vec<Entity> {
     let partitions = window.newest::<Partition>();
     partitions.into_values().map(|p| Entity::of(Subject::new("partition", p.device.to_string()), p)).collect()

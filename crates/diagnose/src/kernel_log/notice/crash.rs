@@ -1,14 +1,14 @@
-//! Where in the kernel it crashed.
+//! Finds the kernel functions that crashed.
 
 use crate::kernel_log::LogMessage;
 use crate::kernel_log::words::{after, until};
 use whyslow_model::kernel_log::LOG_PATTERNS;
 
-/// The place of a crash is logged within so many lines.
+/// The location of a crash is logged within this many lines.
 const NEAR: u64 = 40;
 
-/// The functions in which the kernel crashed for the first time since it was booted. Later crashes are often consequences of the
-/// first one; they count only where the log lacks that.
+/// Returns the functions in which the kernel crashed for the first time since boot. Later crashes are often consequences of the
+/// first one; they count only if the log lacks that.
 pub fn places(lines: &[LogMessage<'_>]) -> Vec<String> {
     let crashes: Vec<&LogMessage<'_>> =
         lines.iter().filter(|l| LOG_PATTERNS.iter().any(|p| p.topic == "oops" && p.matches(l.text))).collect();
@@ -27,11 +27,11 @@ pub fn places(lines: &[LogMessage<'_>]) -> Vec<String> {
     places
 }
 
-/// What rule `kernel.oops` looks for.
+/// Words that rule `kernel.oops` looks for.
 const ONE_WRONG_BIT: &str = " at an address with one wrong bit";
 
-/// Whether the address of `general protection fault, probably for non-canonical address 0x1000000000000` would be null, or one
-/// of the kernel's, but for one of the upper bits: as memory that flips bits makes it.
+/// Returns true if the address of `general protection fault, probably for non-canonical address 0x1000000000000` would be null,
+/// or a kernel address, except for one of the upper bits: a sign of memory that flips bits.
 fn has_one_wrong_bit(text: &str) -> bool {
     let digits = after(text, "non-canonical address 0x").map(|rest| until(rest, |c: char| !c.is_ascii_hexdigit()));
     let Some(address) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else { return false };
@@ -39,7 +39,8 @@ fn has_one_wrong_bit(text: &str) -> bool {
     (upper != 0 && address.count_ones() == 1) || upper.count_ones() == u64::BITS - 47 - 1
 }
 
-/// `RIP: 0010:bio_endio+0x17/0x70`, `RIP: 0010:[<ffffffff8123>]  [<ffffffff8123>] bio_endio+0x17/0x70`, `pc : bio_endio+0x17/0x70`
+/// Parses the function from `RIP: 0010:bio_endio+0x17/0x70`, `RIP: 0010:[<ffffffff8123>]  [<ffffffff8123>] bio_endio+0x17/0x70`,
+/// `pc : bio_endio+0x17/0x70`.
 fn place(text: &str) -> Option<String> {
     let rest = after(text, "RIP: 0010:").or_else(|| after(text, "pc : "))?;
     let rest = rest.rsplit_once(">] ").map_or(rest, |(_, function)| function);

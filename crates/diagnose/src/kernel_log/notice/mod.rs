@@ -1,4 +1,4 @@
-//! Messages that say in one line what is wrong with what: tables that overflow, links that go down, file systems with
+//! Messages that state a problem and its subject in one line: tables that overflow, links that go down, file systems with
 //! errors, tasks that are stuck. They are counted by topic and subject; the messages themselves are listed in
 //! [`whyslow_model::kernel_log`].
 
@@ -14,7 +14,7 @@ use subject::{MessageSubject, devices_of_thread, subject_of};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::kernel_log::{HANDLERS, LOG_PATTERNS, LogPhase};
 
-/// How many different details of one notice are kept.
+/// Maximum number of distinct details kept for one notice.
 const MOST_DETAILS: usize = 6;
 
 /// Messages of one topic about one subject.
@@ -23,23 +23,23 @@ pub struct Notice {
     /// The topic, a word that rules use.
     pub topic: &'static str,
     pub subject: Subject,
-    /// How often it was logged, including suppressed messages.
+    /// Number of messages, including suppressed ones.
     pub count: f64,
-    /// Whether the condition still holds as far as the log goes.
+    /// Whether the condition still holds at the end of the log.
     pub stands: bool,
     /// Whether it was ever reported to be over.
     pub ended: bool,
     /// How often it began again after that.
     pub returns: f64,
-    /// What differs between the messages: which task, which CPU.
+    /// Details that differ between the messages: which task, which CPU.
     pub details: Vec<String>,
     /// Other names of the subject.
     pub aliases: Vec<String>,
-    /// The longest time that a task or CPU was stuck when it was logged, in seconds, if the messages say that.
+    /// Longest time that a task or CPU had been stuck when it was logged, in seconds, if the messages contain it.
     pub longest: Option<f64>,
-    /// The first and last line about it.
+    /// First and last line about it.
     pub lines: (u64, u64),
-    /// What the tasks wait for that it is about, by their stacks.
+    /// What its tasks wait for, by their stacks.
     pub waits: Option<Waits>,
 }
 
@@ -55,7 +55,7 @@ pub fn gather<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
     notices
 }
 
-/// Adds what the stacks of a log show: to the messages they belong to, or by themselves.
+/// Adds what the stacks of a log show: to the messages they belong to, or as separate notices.
 fn add_stacks(notices: &mut Vec<Notice>, lines: &[LogMessage<'_>]) {
     let mut blocked = stack::blocked(lines.iter().copied());
     for notice in notices.iter_mut() {
@@ -84,8 +84,8 @@ fn add_stacks(notices: &mut Vec<Notice>, lines: &[LogMessage<'_>]) {
     }
 }
 
-/// The kernel does not say which snapshot it invalidates. From then on every read of it fails: it is the volume of the device mapper
-/// with the next error.
+/// Names the snapshot that the kernel invalidated. The message does not name it, but from then on every read of it fails: it is
+/// the volume of the device mapper with the next error.
 fn name_snapshot(notices: &mut [Notice], lines: &[LogMessage<'_>]) {
     let Some(notice) = notices.iter_mut().find(|notice| notice.topic == "snapshot_full") else { return };
     let later = lines.iter().filter(|line| line.sequence > notice.lines.0 && line.text.contains("error"));
@@ -178,15 +178,15 @@ fn add_new(to: &mut Vec<String>, text: Option<String>) {
     }
 }
 
-/// The function of `[<00000000fb4d4f4b>] usb_hcd_irq`, `[<f8a1a2b0>] (usb_hcd_irq+0x0/0x60 [usbcore])` or
-/// `[<...>] irq_default_primary_handler threaded [<...>] iwl_pcie_irq_handler`: of two, the one that does the work.
+/// Parses the handler from `[<00000000fb4d4f4b>] usb_hcd_irq`, `[<f8a1a2b0>] (usb_hcd_irq+0x0/0x60 [usbcore])` or `[<...>]
+/// irq_default_primary_handler threaded [<...>] iwl_pcie_irq_handler`: of two, the one that does the work.
 fn handler(text: &str) -> Option<&str> {
     let (_, function) = text.trim_start().strip_prefix(HANDLERS[1])?.rsplit_once(">] ")?;
     let function = function.trim_start_matches('(').split(['+', ' ', ')']).next()?;
     (!function.is_empty() && function != "?").then_some(function)
 }
 
-/// `printk: 4489 messages suppressed.`, `net_ratelimit: 20 callbacks suppressed`
+/// Parses the count from `printk: 4489 messages suppressed.`, `net_ratelimit: 20 callbacks suppressed`.
 fn suppressed(text: &str) -> Option<f64> {
     let count = if text.ends_with("messages suppressed.") {
         text.rsplit(' ').nth(2)?.parse().ok()

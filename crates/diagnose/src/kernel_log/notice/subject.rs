@@ -1,4 +1,4 @@
-//! Finds what a message is about.
+//! Finds the subject of a message.
 
 use crate::kernel_log::disk_of;
 use crate::kernel_log::words::{after, between, is_number, number_after, says, until, word_after};
@@ -9,11 +9,11 @@ use whyslow_model::topology::device_by_number;
 #[derive(Clone, Debug)]
 pub struct MessageSubject {
     pub subject: Subject,
-    /// What differs between the messages about it.
+    /// Detail that differs between the messages about it.
     pub detail: Option<String>,
     /// Other names of the subject.
     pub aliases: Vec<String>,
-    /// How often it has happened in total, if the message contains a count.
+    /// Total number of occurrences, if the message contains a count.
     pub total: Option<f64>,
 }
 
@@ -31,10 +31,10 @@ impl MessageSubject {
     }
 }
 
-/// A snapshot of the device mapper that is not named.
+/// Subject for an unnamed snapshot of the device mapper.
 pub const SNAPSHOT: &str = "snapshot";
 
-/// The subject of a message, found as its pattern says.
+/// Finds the subject of a message by the rule of its pattern.
 pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
     match subject {
         LogSubject::Host => Some(MessageSubject::host()),
@@ -68,14 +68,14 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
     }
 }
 
-/// `INFO: task jbd2/sda1-8:812 blocked for more than`: the machine, and which task; a journal's thread names its device.
+/// Parses `INFO: task jbd2/sda1-8:812 blocked for more than`: the machine, and which task; a journal's thread names its device.
 fn task(text: &str) -> Option<MessageSubject> {
     let (name, pid) = until(after(text, "task ")?, char::is_whitespace).rsplit_once(':')?;
     let aliases = devices_of_thread(name);
     Some(MessageSubject { aliases, ..MessageSubject::host().detail(format!("{name}[{pid}]")) })
 }
 
-/// The device whose journal a thread of the kernel writes, and its disk: `sda1` and `sda` of `jbd2/sda1-8`.
+/// Returns the device whose journal a kernel thread writes, and its disk: `sda1` and `sda` for `jbd2/sda1-8`.
 pub fn devices_of_thread(name: &str) -> Vec<String> {
     let device = name
         .split_once('/')
@@ -84,7 +84,7 @@ pub fn devices_of_thread(name: &str) -> Vec<String> {
     device.into_iter().flat_map(|d| [d.to_owned(), disk_of(d).to_owned()]).collect()
 }
 
-/// `BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]`: the machine, and which CPU and task.
+/// Parses `BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]`: the machine, and which CPU and task.
 fn cpu(text: &str) -> MessageSubject {
     let cpu = after(text, "CPU#").map(|rest| until(rest, |c| !c.is_ascii_digit()));
     let task = text.rsplit_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));
@@ -96,18 +96,19 @@ fn cpu(text: &str) -> MessageSubject {
     MessageSubject::host().detail(detail)
 }
 
-/// `CPU3: Core temperature above threshold, cpu clock throttled (total events = 77)`
+/// Parses `CPU3: Core temperature above threshold, cpu clock throttled (total events = 77)`.
 fn temperature(text: &str) -> MessageSubject {
     let subject = MessageSubject::host().detail(until(text, |c| c == ':'));
     MessageSubject { total: number_after::<u32>(text, "total events = ").map(f64::from), ..subject }
 }
 
-/// The machine, with the message itself as the detail.
+/// Returns the machine, with the message itself as the detail.
 fn message(text: &str) -> MessageSubject {
     MessageSubject::host().detail(until(text, |c| c == '{').trim())
 }
 
-/// The memory module that an EDAC driver names, with the driver's own count, or the board: `| Memory | Correctable ECC (@DIMMG1(CPU2)) |`.
+/// Finds the memory module that an EDAC driver names, with the driver's own count, or that the board names: `| Memory |
+/// Correctable ECC (@DIMMG1(CPU2)) |`.
 fn memory_module(text: &str) -> MessageSubject {
     let label = after(text, "label \"").map(|rest| until(rest, |c| c == '"'));
     let label = label.or_else(|| word_after(text, " error on ")).or_else(|| word_after(text, " on "));
@@ -118,13 +119,13 @@ fn memory_module(text: &str) -> MessageSubject {
     MessageSubject { total: count.map(f64::from), ..subject }
 }
 
-/// `Possible SYN flooding on port 443.`, `... on port [::]:80.`
+/// Parses `Possible SYN flooding on port 443.`, `... on port [::]:80.`
 fn listening_socket(text: &str) -> Option<MessageSubject> {
     let port = word_after(text, "on port ")?;
     Some(MessageSubject::of("socket", if is_number(port) { format!("*:{port}") } else { port.to_owned() }))
 }
 
-/// The interface of a driver's message.
+/// Finds the interface of a driver's message.
 fn interface(text: &str) -> Option<MessageSubject> {
     if let Some(name) = word_after(text, "for interface ") {
         return Some(MessageSubject::of("interface", name));
@@ -133,7 +134,7 @@ fn interface(text: &str) -> Option<MessageSubject> {
     Some(MessageSubject::of("interface", names.next()?))
 }
 
-/// Network interfaces have a few families of names (systemd.net-naming-scheme(7)).
+/// Returns true if the word belongs to one of the few families of network interface names (systemd.net-naming-scheme(7)).
 fn is_interface(word: &str) -> bool {
     const FAMILIES: [&str; 15] =
         ["eth", "eno", "ens", "enp", "enP", "enx", "em", "wlan", "wlp", "ib", "bond", "team", "usb", "lan", "wan"];
@@ -146,7 +147,7 @@ fn is_interface(word: &str) -> bool {
     FAMILIES.iter().any(numbered) || port().is_some()
 }
 
-/// The device of a file system's message: `(sda1)`, `(device sda1)`, `(device sd(8,3))`, `Filesystem sda1:`.
+/// Finds the device of a file system's message: `(sda1)`, `(device sda1)`, `(device sd(8,3))`, `Filesystem sda1:`.
 fn file_system(text: &str) -> MessageSubject {
     let named = between(text, '(', ')').and_then(|inside| {
         let device = inside.strip_prefix("device ").unwrap_or(inside);
@@ -179,21 +180,22 @@ fn is_device(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// `page allocation failure: order:4, mode:0x4020`
+/// Parses `page allocation failure: order:4, mode:0x4020`.
 fn page_allocation(text: &str) -> MessageSubject {
     let order = number_after::<u32>(text, "order:");
     MessageSubject::host().detail(order.map_or_else(|| text.trim().to_owned(), |order| format!("order {order}")))
 }
 
-/// `device-mapper: thin: 253:4: ...`: the volume, by its number.
+/// Parses `device-mapper: thin: 253:4: ...`: the volume, by its number.
 fn volume(text: &str) -> Option<MessageSubject> {
     let number = text.split(": ").nth(2)?;
     let (_, minor) = number.split_once(':').filter(|(a, b)| is_number(a) && is_number(b))?;
     Some(MessageSubject::of("device", format!("dm-{minor}")))
 }
 
-/// `device-mapper: multipath: 253:3: Failing path 8:32.`, of older kernels without the first number; `mpatha: sdc - tur checker reports path is down`;
-/// `rport-1:0-2: blocked FC remote port time out`; `connection1:0: detected conn error (1020)`; `nvme nvme1: starting error recovery`
+/// Parses `device-mapper: multipath: 253:3: Failing path 8:32.`, in older kernels without the first number; `mpatha: sdc - tur
+/// checker reports path is down`; `rport-1:0-2: blocked FC remote port time out`; `connection1:0: detected conn error (1020)`;
+/// `nvme nvme1: starting error recovery`.
 fn storage_path(text: &str) -> Option<MessageSubject> {
     let numbers = word_after(text, " path ").and_then(|n| n.split_once(':'));
     let disk = numbers.and_then(|(major, minor)| device_by_number(major.parse().ok()?, minor.parse().ok()?));
@@ -213,7 +215,7 @@ fn storage_path(text: &str) -> Option<MessageSubject> {
     })
 }
 
-/// `nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, ...`
+/// Parses `nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, ...`.
 fn pcie_device(text: &str) -> Option<MessageSubject> {
     let (device, rest) = text.split_once(": PCIe Bus Error: ")?;
     let (driver, address) = device.rsplit_once(' ').unwrap_or(("", device));

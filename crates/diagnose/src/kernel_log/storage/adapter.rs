@@ -1,4 +1,4 @@
-//! Host adapters: their own faults, and what RAID controllers say of the disks behind them.
+//! Host adapters: their own faults, and the reports of RAID controllers about the disks behind them.
 
 use super::sense::Sense;
 use super::{Kind, Parser};
@@ -6,7 +6,7 @@ use crate::kernel_log::words::{after, after_part, leading_number, number_after, 
 use whyslow_model::kernel_log::ADAPTER_FAULTS;
 
 impl Parser {
-    /// `mpt3sas_cm0: fault_state(0x2622)!`
+    /// Parses `mpt3sas_cm0: fault_state(0x2622)!`.
     pub(super) fn adapter(&mut self, text: &str) -> bool {
         let Some(fault) = ADAPTER_FAULTS.iter().find(|words| text.contains(*words)) else { return false };
         let name = text.split(": ").next().unwrap_or(text);
@@ -15,7 +15,7 @@ impl Parser {
         true
     }
 
-    /// `megaraid_sas ...: Unexpected sense: PD 04(e0x08/s4) Path ..., Sense: 3/11/00`; `3w-9xxx: scsi0: AEN: ERROR
+    /// Parses `megaraid_sas ...: Unexpected sense: PD 04(e0x08/s4) Path ..., Sense: 3/11/00`; `3w-9xxx: scsi0: AEN: ERROR
     /// (0x04:0x000A): Drive error detected:unit=0, port=3.`
     pub(super) fn behind_controller(&mut self, text: &str) -> bool {
         let Some(target) = disk_behind(text) else { return false };
@@ -31,7 +31,7 @@ impl Parser {
     }
 }
 
-/// The controller's name for a disk behind it.
+/// Returns the controller's name for a disk behind it.
 fn disk_behind(text: &str) -> Option<String> {
     if text.contains("mega") {
         return after(text, " PD ").map(|rest| format!("PD {}", until(rest, |c| c.is_whitespace() || c == ',')));
@@ -43,7 +43,7 @@ fn disk_behind(text: &str) -> Option<String> {
     ))
 }
 
-/// `Sense: 3/11/00`
+/// Parses `Sense: 3/11/00`.
 fn sense(text: &str) -> Option<Sense> {
     let mut parts = word_after(text, "Sense: ")?.split('/').map(|part| u8::from_str_radix(part, 16).ok());
     let key = parts.next()?.filter(|key| *key < 16)?;

@@ -1,12 +1,12 @@
-//! Additional sense codes and qualifiers, as T10 lists them (SPC-6, annex F): those that disks and the ways to them send.
+//! Additional sense codes and qualifiers, as T10 lists them (SPC-6, annex F): those that disks and their paths send.
 
-/// The words of a code and its qualifier.
+/// Returns the words for a code and its qualifier.
 pub fn words(code: u8, qualifier: u8) -> Option<&'static str> {
     let at = ADDITIONAL.binary_search_by_key(&(code, qualifier), |(code, qualifier, _)| (*code, *qualifier)).ok()?;
     Some(ADDITIONAL[at].2)
 }
 
-/// The code and qualifier of these words, as kernels print them.
+/// Returns the code and qualifier for these words, as kernels print them.
 pub fn code_of(words: &str) -> Option<(u8, u8)> {
     let plain = |text: &str| -> String {
         text.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
@@ -15,7 +15,7 @@ pub fn code_of(words: &str) -> Option<(u8, u8)> {
     ADDITIONAL.iter().find(|(.., words)| plain(words) == wanted).map(|(code, qualifier, _)| (*code, *qualifier))
 }
 
-/// Sorted.
+/// Sorted by code and qualifier.
 const ADDITIONAL: &[(u8, u8, &str)] = &[
     (0x00, 0x00, "no additional sense information"),
     (0x00, 0x06, "I/O process terminated"),

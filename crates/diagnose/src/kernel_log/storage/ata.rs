@@ -1,18 +1,18 @@
-//! The words of libata (drivers/ata/libata-eh.c), and of the IDE drivers that it replaced (drivers/ide).
+//! Parses messages of libata (drivers/ata/libata-eh.c), and of the IDE drivers that it replaced (drivers/ide).
 
 use super::{Kind, Parser};
 use crate::kernel_log::words::{after, between, number_after, says, until};
 use whyslow_model::kernel_log::{ATA_NO_ANSWER, ATA_OFFLINE, ATA_SLOWED, IDE_MEDIUM, IDE_TIMEOUTS};
 
-/// Bits of SError for a link that corrupts or loses data.
+/// SError bits for a link that corrupts or loses data.
 const LINK_BITS: [&str; 7] = ["BadCRC", "10B8B", "Dispar", "Handshk", "LinkSeq", "PHYRdyChg", "RecovData"];
 /// Bits of the error register for the medium.
 const MEDIUM_BITS: [&str; 3] = ["UNC", "IDNF", "AMNF"];
-/// Seconds after which the error handler gives up a command of its own, at the least.
+/// Minimum timeout, in seconds, of the error handler's own commands.
 const SHORTEST: f64 = 5.0;
 
 impl Parser {
-    /// `res 40/... Emask 0x4 (timeout)`, `error: { UNC }`, `hard resetting link`.
+    /// Parses `res 40/... Emask 0x4 (timeout)`, `error: { UNC }`, `hard resetting link`.
     pub(super) fn ata(&mut self, text: &str) -> bool {
         let Some(port) = self.context.clone().filter(|c| c.starts_with("ata")) else { return false };
         self.link(&port, text);
@@ -36,7 +36,7 @@ impl Parser {
             None
         };
         let Some(kind) = kind else { return false };
-        // The bits of the error register follow the cause of the same command, and those of the link come before it.
+        // The bits of the error register follow the cause of the same command; those of the link come before it.
         let of_one_failure = |e: &super::Event| {
             text.contains("error: {") || e.detail.as_ref().is_some_and(|detail| detail.starts_with("SError"))
         };
@@ -45,7 +45,7 @@ impl Parser {
             let sector = address_of(text).filter(|_| kind == Kind::Medium);
             let event = self.push(port, kind);
             event.sector = sector;
-            // Commands of the error handler itself have limits of their own, the shortest of 5 s (ata_eh_cmd_timeout_table).
+            // Commands of the error handler itself have their own limits, the shortest of 5 s (ata_eh_cmd_timeout_table).
             if text.contains("qc timeout") {
                 event.held =
                     Some(number_after::<u32>(text, "timeout after ").map_or(SHORTEST, |ms| f64::from(ms) / 1e3));
@@ -54,7 +54,7 @@ impl Parser {
         true
     }
 
-    /// `hda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=1234, sector=1234`, `hda: lost interrupt`
+    /// Parses `hda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=1234, sector=1234`, `hda: lost interrupt`.
     pub(super) fn ide(&mut self, text: &str) -> bool {
         let Some((name, rest)) = text.split_once(": ") else { return false };
         let letter = name.strip_prefix("hd").filter(|l| l.len() == 1 && l.bytes().all(|b| b.is_ascii_lowercase()));
@@ -79,7 +79,7 @@ impl Parser {
         true
     }
 
-    /// What SErr says of the link, each time the port fails.
+    /// Records what SErr reports about the link, each time the port fails.
     fn link(&mut self, port: &str, text: &str) {
         let clean = if let Some(bits) = after(text, " SErr ") {
             bits.split_whitespace().next() == Some("0x0")
@@ -96,7 +96,7 @@ impl Parser {
     }
 }
 
-/// The words for an error mask (ata_err_string).
+/// Returns the kind for the words of an error mask (ata_err_string).
 fn of_cause(cause: &str) -> Option<Kind> {
     match cause {
         "timeout" => Some(Kind::Timeout),
@@ -117,7 +117,7 @@ fn of_bits(bits: &str) -> Option<Kind> {
     }
 }
 
-/// The address in a result: `res 51/40:00:00:4f:c2/00:00:00:00:00/40` has the error's six bytes of address around the
+/// Parses the address in a result: `res 51/40:00:00:4f:c2/00:00:00:00:00/40` has the error's six bytes of address around the
 /// count, the low ones before the slash and the high ones after it.
 fn address_of(text: &str) -> Option<u64> {
     let result = after(text, "res ")?.split_whitespace().next()?;

@@ -5,7 +5,7 @@ use super::{Kind, Parser};
 use crate::kernel_log::disk_of;
 use crate::kernel_log::words::{around, number_after, says};
 
-/// Errors that are no fault: a command the device does not know, a retry, a disk reserved by another host.
+/// Errors that are not faults: a command that the device does not know, a retry, a disk reserved by another host.
 const NO_FAULT: [&str; 5] =
     ["not supported error", "reservation conflict", "nonblocking retry", "internal retry", "zone resource"];
 /// Devices without a medium of their own.
@@ -14,7 +14,7 @@ const NO_DISK: [&str; 5] = ["fd", "sr", "loop", "ram", "zram"];
 const HELD_BACK: [&str; 4] = ["blk_update_request: ", "print_req_error: ", "end_request: ", "buffer_io_error: "];
 
 impl Parser {
-    /// `blk_update_request: 14 callbacks suppressed`
+    /// Parses `blk_update_request: 14 callbacks suppressed`.
     pub(super) fn held_back(&mut self, text: &str) -> bool {
         let ours = text.contains("callbacks suppressed") && says(text, &HELD_BACK);
         if ours && !text.contains("buffer_io_error") {
@@ -24,7 +24,8 @@ impl Parser {
         ours
     }
 
-    /// `I/O error: dev 08:03, sector 0`, `critical medium error, dev sda, sector 4656`, `Buffer I/O error on device sda1`.
+    /// Parses `I/O error: dev 08:03, sector 0`, `critical medium error, dev sda, sector 4656`, `Buffer I/O error on device
+    /// sda1`.
     pub(super) fn failed_request(&mut self, text: &str) -> bool {
         let split = around(text, "dev ").or_else(|| around(text, "device ").filter(|(b, _)| b.contains("Buffer")));
         let Some((before, rest)) = split.filter(|(before, _)| before.contains("rror")) else { return false };
@@ -34,7 +35,7 @@ impl Parser {
         if says(before, &NO_FAULT) || NO_DISK.iter().any(|family| is_of(device, family)) {
             return true;
         }
-        // In 2.4 the target stands on the line before, the device's number on this one.
+        // In 2.4 the target is on the previous line, and the device's number on this one.
         if number.is_some() && self.context.as_ref().is_some_and(|c| c.contains(':')) {
             self.name_context(device);
         }
@@ -57,7 +58,7 @@ impl Parser {
         true
     }
 
-    /// The preceding event, if it is the reason why this request failed.
+    /// Returns the index of the preceding event, if it is the reason why this request failed.
     fn reason_of(&self, target: &str, kind: Kind) -> Option<usize> {
         let settled = |name: &str| self.errors.known.settled(name);
         let last = self.errors.events.last()?;
@@ -66,7 +67,7 @@ impl Parser {
         (open && settled(&last.target) == settled(target)).then(|| self.errors.events.len() - 1)
     }
 
-    /// A page of the cache could not be read or written: a consequence, reported only if nothing else is.
+    /// Handles a cache page that could not be read or written: a consequence, reported only if nothing else is.
     fn buffer(&mut self, target: String, device: &str) {
         if !self.errors.events.iter().rev().take(RECENT).any(|e| e.target == target) {
             self.push(target, Kind::Request).device = Some(device.to_owned());
@@ -81,14 +82,14 @@ impl Parser {
     }
 }
 
-/// How many events back the cause of a consequence can be.
+/// Maximum distance, in events, of a consequence from its cause.
 const RECENT: usize = 1000;
 
 fn is_of(device: &str, family: &str) -> bool {
     device.strip_prefix(family).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The block layer's name for the error.
+/// Returns the kind for the block layer's name of the error.
 fn kind(before: &str) -> Kind {
     if before.contains("medium") {
         Kind::Medium

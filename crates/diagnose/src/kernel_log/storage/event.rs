@@ -1,41 +1,41 @@
-//! An error in the log.
+//! Error events in the log.
 
-/// What kind of error it is: what it says of where the fault lies.
+/// Kind of error: what it shows about the location of the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The medium is bad: sense key 3, ATA UNC, NVMe media errors.
     Medium,
     /// The device itself failed: sense key 4, ATA device fault.
     Hardware,
-    /// Read or written in the end, after retries; or the device predicts its failure: sense key 1.
+    /// A read or write succeeded after retries, or the device predicts its failure: sense key 1.
     Recovered,
-    /// A command was cut off or garbled on its way: sense key Bh, parity, interface CRC errors, a link that was lost.
+    /// A command was cut off or garbled on its path: sense key Bh, parity, interface CRC errors, a lost link.
     Transport,
-    /// The target did not answer at all: DID_NO_CONNECT, a reset that failed.
+    /// The target did not answer at all: DID_NO_CONNECT, a failed reset.
     NoAnswer,
     /// The target answers that it is not ready: sense key 2.
     NotReady,
     /// A command was not completed in time.
     Timeout,
-    /// The kernel took a command back, most often because it took too long.
+    /// The kernel aborted a command, most often because it took too long.
     Abort,
-    /// The link, the target or the bus was reset, or the device reports that it was: no fault of its own by itself.
+    /// The link, the target or the bus was reset, or the device reports that it was: not a fault of the device in itself.
     Reset,
-    /// The kernel gave the device up.
+    /// The kernel took the device offline.
     Offline,
     /// The host adapter itself, or its firmware, reports a fault.
     Adapter,
-    /// A request failed, the reason stands on other lines.
+    /// A request failed; other lines have the reason.
     Request,
 }
 
 impl Kind {
-    /// Whether it is an error, and not what the kernel did about errors.
+    /// Returns true if it is an error, and not a reaction of the kernel to errors.
     pub fn is_error(self) -> bool {
         !matches!(self, Self::Reset | Self::Offline)
     }
 
-    /// So many of them, as a sentence counts them.
+    /// Formats this number of them for a sentence.
     pub fn counted(self, count: f64) -> String {
         let (one, many) = match self {
             Self::Medium => ("medium error", "medium errors"),
@@ -54,7 +54,7 @@ impl Kind {
         format!("{count} {}", if count == 1.0 { one } else { many })
     }
 
-    /// What a sense key says (SPC-6, table of sense keys). Keys of ordinary life are no errors.
+    /// Returns the kind for a sense key (SPC-6, table of sense keys). Keys of normal operation are not errors.
     pub fn of_sense_key(key: u8) -> Option<Self> {
         match key {
             0x1 => Some(Self::Recovered),
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// What the host byte of a result says (include/scsi/scsi_status.h), by its number or its name.
+    /// Returns the kind for the host byte of a result (include/scsi/scsi_status.h), by its number or its name.
     pub fn of_host_byte(byte: &str) -> Option<Self> {
         let number = byte.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex, 16).ok());
         match (number, byte) {
@@ -85,23 +85,23 @@ impl Kind {
     }
 }
 
-/// One error, or several similar ones for which the log keeps one line.
+/// One error, or several similar ones that the log represents by one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The line number in the log.
+    /// Line number in the log.
     pub sequence: u64,
-    /// How often it happened: more than once where one line stands for several.
+    /// Number of occurrences: more than one if the line represents several.
     pub times: f64,
     /// host:channel:target:lun, the port of an ATA device, or the device's name if only that is logged.
     pub target: String,
-    /// The disk or partition a failed request was for.
+    /// Disk or partition that a failed request was for.
     pub device: Option<String>,
-    /// What kind of error.
+    /// Kind of error.
     pub kind: Kind,
-    /// What the device said of it.
+    /// The device's own description of the error.
     pub detail: Option<String>,
-    /// The sector, where one is named.
+    /// The sector, if the line names one.
     pub sector: Option<u64>,
-    /// Seconds for which the command had been under way, where that is known.
+    /// Age of the command in seconds, if known.
     pub held: Option<f64>,
 }

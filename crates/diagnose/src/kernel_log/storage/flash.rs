@@ -1,4 +1,4 @@
-//! The words of the drivers for NVMe (drivers/nvme/host), and for memory cards and eMMC (drivers/mmc).
+//! Parses messages of the drivers for NVMe (drivers/nvme/host), and for memory cards and eMMC (drivers/mmc).
 
 use super::{Kind, Parser};
 use crate::kernel_log::words::{after, hex_after, number_after, says, until};
@@ -6,15 +6,15 @@ use whyslow_model::kernel_log::{MMC_TIMEOUTS, NVME_OFFLINE};
 
 /// Media and data integrity errors (NVM Express Base Specification, status code types).
 const MEDIA: u32 = 2;
-/// Errors of a path.
+/// Path errors.
 const PATH: u32 = 3;
-/// What a controller's registers read as once it is gone from the bus.
+/// Value of a controller's registers once it is gone from the bus.
 const GONE: u32 = u32::MAX;
 /// Controller fatal status, a bit of CSTS.
 const FATAL: u32 = 2;
 
 impl Parser {
-    /// `nvme nvme0: I/O 12 QID 3 timeout, aborting`; `nvme0n1: Read(0x2) @ LBA 4656, 8 blocks, ... (sct 0x2 / sc 0x81)`
+    /// Parses `nvme nvme0: I/O 12 QID 3 timeout, aborting`; `nvme0n1: Read(0x2) @ LBA 4656, 8 blocks, ... (sct 0x2 / sc 0x81)`.
     pub(super) fn nvme(&mut self, text: &str) -> bool {
         if let Some((name, rest)) =
             text.split_once(": ").filter(|(name, _)| name.starts_with("nvme") && name.contains('n'))
@@ -34,7 +34,7 @@ impl Parser {
         true
     }
 
-    /// `mmcblk0: error -110 transferring data, sector 4656, nr 8`, `mmc0: Timeout waiting for hardware interrupt.`
+    /// Parses `mmcblk0: error -110 transferring data, sector 4656, nr 8`, `mmc0: Timeout waiting for hardware interrupt.`
     pub(super) fn mmc(&mut self, text: &str) -> bool {
         let Some((name, rest)) = text.split_once(": ").filter(|(name, _)| name.starts_with("mmc")) else {
             return false;
@@ -63,12 +63,12 @@ fn of_status(text: &str) -> Option<Kind> {
     }
 }
 
-/// What happened to the controller, and what is to be known about it.
+/// Returns what happened to the controller, and a note on it.
 fn of_controller(text: &str) -> Option<(Kind, Option<&'static str>)> {
     if text.contains("completion polled") {
         return Some((Kind::Timeout, Some("the command was done, its interrupt was lost")));
     }
-    // Those of a controller behind a network end with the word, or name the request.
+    // Messages of a controller behind a network end with the word, or name the request.
     if says(text, &["timeout, ", "timeout. ", "timeout request"]) || text.ends_with(" timeout") {
         return Some((Kind::Timeout, None));
     }

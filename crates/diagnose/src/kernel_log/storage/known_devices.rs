@@ -1,4 +1,4 @@
-//! What the log says about devices besides their errors: names, models, the address of each port.
+//! Collects what the log shows about devices besides their errors: names, models, the address of each port.
 
 use super::target::{bracketed, target};
 use crate::kernel_log::disk_of;
@@ -12,13 +12,13 @@ const LIBATA: [&str; 4] = ["ahci", "ata_", "sata_", "pata_"];
 #[derive(Debug, Default)]
 pub struct KnownDevices {
     names: BTreeMap<String, String>,
-    /// The reverse; for a reused name, its current target.
+    /// The reverse of `names`; for a reused name, its current target.
     targets: BTreeMap<String, String>,
     models: BTreeMap<String, String>,
     /// Serial numbers of USB devices by port, and the port of each SCSI host.
     usb_serials: BTreeMap<String, String>,
     usb_hosts: BTreeMap<String, String>,
-    /// The address of each ATA port's device.
+    /// Address of each ATA port's device.
     addresses: BTreeMap<String, String>,
     /// Ports of drives with removable media.
     removable: BTreeSet<String>,
@@ -28,40 +28,40 @@ pub struct KnownDevices {
 }
 
 impl KnownDevices {
-    /// The name of a target's device.
+    /// Returns the name of a target's device.
     pub fn name(&self, target: &str) -> Option<&str> {
         self.names.get(target).map(String::as_str)
     }
 
-    /// Vendor, model and firmware of a target's device.
+    /// Returns vendor, model and firmware of a target's device.
     pub fn model(&self, target: &str) -> Option<&str> {
         self.models.get(target).map(String::as_str)
     }
 
-    /// The serial number of a target's USB device.
+    /// Returns the serial number of a target's USB device.
     pub fn serial(&self, target: &str) -> Option<&str> {
         let port = self.usb_hosts.get(target.split(':').next()?)?;
         self.usb_serials.get(port).map(String::as_str)
     }
 
-    /// The other names of a target: its port.
+    /// Iterates over the other names of a target: its ports.
     pub fn ports_of(&self, address: &str) -> impl Iterator<Item = &str> {
         self.addresses.iter().filter(move |(_, a)| *a == address).map(|(port, _)| port.as_str())
     }
 
-    /// Whether a target has removable media.
+    /// Returns true if a target has removable media.
     pub fn is_removable(&self, target: &str) -> bool {
         self.removable.contains(target)
     }
 
-    /// The target of a device name, or else the disk itself.
+    /// Returns the target of a device name, or else the disk itself.
     pub fn target_of(&self, device: &str) -> String {
         let disk = disk_of(device);
         let known = self.targets.get(device).or_else(|| self.targets.get(disk));
         known.map_or_else(|| disk.to_owned(), String::clone)
     }
 
-    /// The final address of a target that was first seen under another name.
+    /// Returns the final address of a target that was first seen under another name.
     pub fn settled(&self, target: &str) -> String {
         let numbered = || match target.split_once('.') {
             Some((port, "00")) => {
@@ -117,7 +117,7 @@ impl KnownDevices {
         }
     }
 
-    /// `usb 2-1: SerialNumber: 575834`, `scsi host6: usb-storage 2-1:1.0`; uas names no port.
+    /// Parses `usb 2-1: SerialNumber: 575834`, `scsi host6: usb-storage 2-1:1.0`; uas names no port.
     fn usb(&mut self, text: &str) {
         if let Some((port, serial)) = text.strip_prefix("usb ").and_then(|rest| rest.split_once(": SerialNumber: ")) {
             self.usb_serials.insert(port.to_owned(), serial.trim().to_owned());
@@ -128,7 +128,7 @@ impl KnownDevices {
         }
     }
 
-    /// `hda: ST380011A, ATA DISK drive`, `mmcblk0: mmc0:0001 SD16G 14.5 GiB`
+    /// Parses `hda: ST380011A, ATA DISK drive`, `mmcblk0: mmc0:0001 SD16G 14.5 GiB`.
     fn without_target(&mut self, text: &str) {
         if let Some((name, model)) = text.strip_suffix(", ATA DISK drive").and_then(|t| t.split_once(": ")) {
             self.models.insert(name.trim().to_owned(), model.to_owned());
@@ -141,7 +141,7 @@ impl KnownDevices {
         }
     }
 
-    /// `scsi host0: ahci`, `scsi0 : ata_piix`; `ata1: SATA max UDMA/133 abar ...`. libata creates the hosts of a
+    /// Parses `scsi host0: ahci`, `scsi0 : ata_piix`; `ata1: SATA max UDMA/133 abar ...`. libata creates the hosts of a
     /// controller's ports, and then names the ports, in the same order.
     fn hosts_and_ports(&mut self, text: &str) {
         if let Some((host, driver)) = text.strip_prefix("scsi").and_then(|t| t.split_once(": ")) {
@@ -158,7 +158,7 @@ impl KnownDevices {
     }
 }
 
-/// `SEAGATE  ST3500630NS      3.AE`: vendor, model and firmware in columns.
+/// Formats `SEAGATE  ST3500630NS      3.AE`: vendor, model and firmware in columns.
 fn model(inquiry: &str) -> String {
     let words: Vec<&str> = inquiry.split_whitespace().collect();
     match words.split_last() {

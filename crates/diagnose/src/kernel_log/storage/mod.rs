@@ -1,5 +1,4 @@
-//! Errors of storage: of disks, of the way to them, and of host adapters, in the words of every generation of drivers
-//! since 2.4.
+//! Errors of storage: of disks, of their paths, and of host adapters, as logged by every generation of drivers since 2.4.
 
 mod adapter;
 mod additional;
@@ -22,22 +21,22 @@ use crate::kernel_log::{LogMessage, passes_prefilter};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::kernel_log::PATH_LOST;
 
-/// An ATA port's exception and the SCSI layer's report of the same failure are at most this many lines apart.
+/// Maximum distance, in lines, between an ATA port's exception and the SCSI layer's report of the same failure.
 const SAME_FAILURE: u64 = 8;
 
-/// The default command timeout of SCSI disks, which also applies to ATA disks (SD_TIMEOUT of drivers/scsi/sd.h), and of
-/// NVMe (nvme_io_timeout of drivers/nvme/host/core.c).
+/// Default command timeout of SCSI disks, which also applies to ATA disks (SD_TIMEOUT of drivers/scsi/sd.h), and of NVMe
+/// (nvme_io_timeout of drivers/nvme/host/core.c), in seconds.
 const TIME_LIMIT: f64 = 30.0;
 
-/// Disks are given up at most this many lines after their path was lost.
+/// Maximum number of lines between the loss of a path and the offlining of its disks.
 const WITH_IT: u64 = 1000;
 
-/// Errors, and what the log says about the devices.
+/// Errors, and what the log shows about the devices.
 #[derive(Debug, Default)]
 pub struct Errors {
-    /// In the order they were logged.
+    /// Errors in log order.
     pub events: Vec<Event>,
-    /// The devices that the log introduces: their names and models.
+    /// Devices that the log introduces: their names and models.
     pub known: KnownDevices,
     /// Whether an ATA link was free of errors whenever its port failed (SErr 0x0), by target.
     pub clean_links: BTreeMap<String, bool>,
@@ -55,22 +54,23 @@ pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Errors {
     parser.settle()
 }
 
-/// The state while a log is read.
+/// State while a log is read.
 #[derive(Default)]
 struct Parser {
     errors: Errors,
-    /// The target of the previous lines: several generations of drivers name it once for several lines.
+    /// Target of the previous lines: several generations of drivers name it once for several lines.
     context: Option<String>,
-    /// The sense data that is being reported line by line, and the event it became.
+    /// Sense data that is being reported line by line, and the event it became.
     sense: Option<Sense>,
     described: Option<usize>,
-    /// The number of suppressed failed requests, which is added to the next one.
+    /// Number of suppressed failed requests, to be added to the next one.
     suppressed: f64,
-    /// The target and age of the command whose failure is being reported: `cmd_age=30s`.
+    /// Target and age of the command whose failure is being reported: `cmd_age=30s`.
     age: Option<(String, f64)>,
-    /// The line on which the path to network storage was given up.
+    /// Line on which the kernel gave up the path to network storage.
     path_lost: Option<u64>,
-    /// Targets that last said that no medium is in them: an ejected stick, the slot of a card reader. Requests to them fail.
+    /// Targets that last reported that they contain no medium: an ejected stick, the slot of a card reader. Requests to them
+    /// fail.
     empty: BTreeSet<String>,
     /// The port that failed last, and the line.
     port: Option<(String, u64)>,
@@ -99,7 +99,7 @@ impl Parser {
         if says(text, PATH_LOST) {
             self.path_lost = Some(said.sequence);
         }
-        // Each line reports one thing: the first parser that understands it takes it.
+        // Each line reports one error: the first parser that understands it handles it.
         self.sense_bytes(text)
             || self.sense_key(text)
             || self.additional_sense(text)
@@ -115,7 +115,7 @@ impl Parser {
             || self.adapter(text)
     }
 
-    /// An ATA port's failure is reported again by the SCSI layer above, under the address of the device.
+    /// Learns an ATA device's address: the SCSI layer above reports a port's failure again under it.
     fn same_failure(&mut self, target: &str) {
         if target.starts_with("ata") {
             let other = self.port.as_ref().is_some_and(|(port, _)| port != target);
@@ -144,7 +144,7 @@ impl Parser {
         self.errors.events.last_mut().expect("an event was just added")
     }
 
-    /// `Add. Sense: Medium not present` takes back the error that the sense key on the line before seemed to be.
+    /// Handles `Add. Sense: Medium not present`: withdraws the error that the sense key on the line before seemed to be.
     fn has_no_medium(&mut self, text: &str) {
         let Some(target) = target(text).filter(|_| says(text, &["edium not present"])) else { return };
         if let Some(at) = self.described.take().filter(|at| *at + 1 == self.errors.events.len()) {
@@ -160,12 +160,12 @@ impl Parser {
         Some(self.push(target, kind))
     }
 
-    /// Whether the path to the disks that are now given up was lost shortly before.
+    /// Returns true if the path to the disks now being offlined was lost shortly before.
     fn has_lost_its_path(&self) -> bool {
         self.path_lost.is_some_and(|at| self.sequence.saturating_sub(at) <= WITH_IT)
     }
 
-    /// Unites what was reported about one device under several names.
+    /// Merges reports about one device under several names.
     fn settle(mut self) -> Errors {
         let known = &self.errors.known;
         for event in &mut self.errors.events {
@@ -173,7 +173,7 @@ impl Parser {
         }
         let clean = std::mem::take(&mut self.errors.clean_links);
         self.errors.clean_links = clean.into_iter().map(|(t, clean)| (known.settled(&t), clean)).collect();
-        // What is built on disks fails with them.
+        // Devices stacked on disks fail with them.
         let stacked = |e: &Event| ["dm-", "md", "drbd", "bcache"].iter().any(|family| e.target.starts_with(family));
         if self.errors.events.iter().any(|e| !stacked(e) && e.kind != Kind::Reset) {
             self.errors.events.retain(|e| !stacked(e));
@@ -183,12 +183,13 @@ impl Parser {
     }
 }
 
-/// Whether commands to this kind of target have the default timeout.
+/// Returns true if commands to this kind of target have the default timeout.
 fn has_usual_limit(target: &str) -> bool {
     target.contains(':') || ["ata", "nvme", "sd"].iter().any(|family| target.starts_with(family))
 }
 
-/// Whether the later event is the earlier one as reported by the layer above, whose details are then taken over.
+/// Returns true if the later event is the earlier one as reported by the layer above; then copies its details to the earlier
+/// one.
 fn is_repeated(earlier: &mut Event, later: &Event) -> bool {
     let near = later.sequence.saturating_sub(earlier.sequence) <= SAME_FAILURE;
     let again = earlier.kind == Kind::Medium

@@ -1,4 +1,4 @@
-//! The SCSI layer's words (drivers/scsi/scsi_logging.c, scsi_error.c, and their forerunners since 2.4).
+//! Parses messages of the SCSI layer (drivers/scsi/scsi_logging.c, scsi_error.c, and their predecessors since 2.4).
 
 use super::additional;
 use super::sense::Sense;
@@ -22,7 +22,7 @@ impl Parser {
         }
     }
 
-    /// Puts a code that came on a line of its own into the event it belongs to.
+    /// Adds a code from a line of its own to the event it belongs to.
     fn refine(&mut self, sense: Sense) {
         let described = self.described.filter(|at| *at < self.errors.events.len());
         let Some(at) = described else { return self.report(sense) };
@@ -37,8 +37,8 @@ impl Parser {
         }
     }
 
-    /// `SenseData[12h]: 70 00 06 00 ...`, `Raw sense data:0xf0 0x00 0x03`, `sense data: 70 00 03`: the bytes say all that
-    /// the lines after them repeat.
+    /// Parses `SenseData[12h]: 70 00 06 00 ...`, `Raw sense data:0xf0 0x00 0x03`, `sense data: 70 00 03`: the bytes contain
+    /// everything that the lines after them repeat.
     pub(super) fn sense_bytes(&mut self, text: &str) -> bool {
         let bytes = after(text, "SenseData[")
             .and_then(|rest| after(rest, "]:"))
@@ -53,7 +53,7 @@ impl Parser {
         true
     }
 
-    /// Raw bytes come before the lines that repeat them, or after.
+    /// Reports the sense data or refines the event: raw bytes come before or after the lines that repeat them.
     fn refine_or_report(&mut self, sense: Sense) {
         if self.sense.is_some_and(|s| s.key == sense.key && s.additional.is_none()) {
             self.refine(sense);
@@ -62,7 +62,7 @@ impl Parser {
         }
     }
 
-    /// `Sense Key : Medium Error [current]`, `Sense Key : 0x3 [current]`, `Key=3h (MEDIUM ERROR)`, `sd08:02: sense key
+    /// Parses `Sense Key : Medium Error [current]`, `Sense Key : 0x3 [current]`, `Key=3h (MEDIUM ERROR)`, `sd08:02: sense key
     /// Medium Error`, `Current sd08:11: sns = f0  3`.
     pub(super) fn sense_key(&mut self, text: &str) -> bool {
         if let Some(key) = hex_after_part(text, "Key=").and_then(|key| u8::try_from(key).ok()) {
@@ -90,7 +90,7 @@ impl Parser {
         true
     }
 
-    /// `Add. Sense: Unrecovered read error`, `ASC/ASCQ=0Ch/02h`, `ASC=0x11 ASCQ=0x0`, `Additional sense indicates Write
+    /// Parses `Add. Sense: Unrecovered read error`, `ASC/ASCQ=0Ch/02h`, `ASC=0x11 ASCQ=0x0`, `Additional sense indicates Write
     /// error`.
     pub(super) fn additional_sense(&mut self, text: &str) -> bool {
         if let Some(sense) = self.sense
@@ -122,7 +122,8 @@ impl Parser {
         }
     }
 
-    /// `Result: hostbyte=DID_TIME_OUT`, `return code = 27010000`, `Done: TIMEOUT_ERROR`, `aborting command due to timeout`.
+    /// Parses `Result: hostbyte=DID_TIME_OUT`, `return code = 27010000`, `Done: TIMEOUT_ERROR`, `aborting command due to
+    /// timeout`.
     pub(super) fn result(&mut self, text: &str) -> bool {
         let host = after(text, "hostbyte=").map(|name| until(name, char::is_whitespace).to_owned());
         // The host byte is the third from the right (include/scsi/scsi_status.h); 2.4 printed hex without 0x.
@@ -144,7 +145,7 @@ impl Parser {
         true
     }
 
-    /// Given up, or reset.
+    /// Parses messages about devices that were offlined or reset.
     pub(super) fn device_state(&mut self, text: &str) -> bool {
         if says(text, SCSI_OFFLINE) {
             if self.has_lost_its_path()
@@ -166,7 +167,7 @@ fn is_reset(words: &str) -> bool {
     says(words, &["reset occurred", "Power on"])
 }
 
-/// `ASC/ASCQ=0Ch/02h`, `ASC=0x11 ASCQ=0x0`, `ASC=11 ASCQ= 0`, `ASC: 0x11 ASCQ: 0x0`
+/// Parses `ASC/ASCQ=0Ch/02h`, `ASC=0x11 ASCQ=0x0`, `ASC=11 ASCQ= 0`, `ASC: 0x11 ASCQ: 0x0`.
 fn codes(text: &str) -> Option<(u8, u8)> {
     let hex = |word: &str| hex_after(text, word).and_then(|n| u8::try_from(n).ok());
     if let Some(codes) = after(text, "ASC/ASCQ=") {

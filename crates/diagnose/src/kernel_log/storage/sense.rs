@@ -6,19 +6,19 @@ use super::event::Kind;
 /// A device's own description of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sense {
-    /// The sense key.
+    /// Sense key.
     pub key: u8,
-    /// The additional sense code and its qualifier, where there are any.
+    /// Additional sense code and its qualifier, if any.
     pub additional: Option<(u8, u8)>,
 }
 
-/// The code of a reset, which is no fault of the device that reports it.
+/// Code of a reset, which is not a fault of the device that reports it.
 const RESET: u8 = 0x29;
-/// The code of a drive without a medium in it.
+/// Code of a drive without a medium.
 const NO_MEDIUM: u8 = 0x3a;
-/// Not ready for a reason that passes: becoming ready, a format or self-test, another state of the path.
+/// Qualifiers of a temporary not-ready state: becoming ready, a format or self-test, another state of the path.
 const PASSING: [u8; 10] = [0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x11, 0x1b];
-/// The code of a failure the device predicts.
+/// Code of a failure that the device predicts.
 const PREDICTED: u8 = 0x5d;
 
 const KEYS: [&str; 16] = [
@@ -41,7 +41,7 @@ const KEYS: [&str; 16] = [
 ];
 
 impl Sense {
-    /// Reads the bytes of fixed (70h, 71h) or descriptor (72h, 73h) format.
+    /// Decodes the bytes of fixed (70h, 71h) or descriptor (72h, 73h) format.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (key, code) = match bytes.first()? & 0x7f {
             0x70 | 0x71 => (bytes.get(2)?, 12),
@@ -52,7 +52,7 @@ impl Sense {
         Some(Self { key: key & 0x0f, additional })
     }
 
-    /// The key of this name, as the kernel and drivers spell it; kernels built without names print `0x3`.
+    /// Returns the key of this name, as the kernel and drivers spell it; kernels built without names print `0x3`.
     pub fn key_named(text: &str) -> Option<u8> {
         if let Some(hex) = text.strip_prefix("0x") {
             let digits = &hex[..hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len())];
@@ -64,7 +64,7 @@ impl Sense {
         KEYS.iter().position(named).and_then(|key| u8::try_from(key).ok())
     }
 
-    /// The kind of error; `None` if it reports none.
+    /// Returns the kind of error; `None` if it reports none.
     pub fn kind(self) -> Option<Kind> {
         match self.additional {
             _ if self.is_reset() => Some(Kind::Reset),
@@ -76,12 +76,12 @@ impl Sense {
         }
     }
 
-    /// Whether it only says that the device was reset.
+    /// Returns true if it only reports that the device was reset.
     pub fn is_reset(self) -> bool {
         self.key == 0x6 && self.additional.is_some_and(|(code, _)| code == RESET)
     }
 
-    /// In words, with the numbers a technician looks up.
+    /// Describes it in words, with the numbers that a technician looks up.
     pub fn describe(self) -> String {
         let key = KEYS[usize::from(self.key & 0x0f)];
         let Some((code, qualifier)) = self.additional else { return key.to_owned() };

@@ -1,8 +1,8 @@
-//! Which device a line speaks of, in the spelling of each generation of drivers.
+//! Finds the device that a line is about, in the spelling of each generation of drivers.
 
 use crate::kernel_log::words::{between, find_after, has_word, is_number, leading_number, number_after};
 
-/// host:channel:target:lun, or the ATA port, of a line.
+/// Returns the host:channel:target:lun, or the ATA port, of a line.
 pub fn target(text: &str) -> Option<String> {
     modern(text)
         .or_else(|| angled(text))
@@ -12,13 +12,13 @@ pub fn target(text: &str) -> Option<String> {
         .or_else(|| port(text))
 }
 
-/// Whether a line is about removable media, whose errors are no fault of a disk.
+/// Returns true if a line is about removable media, whose errors are not faults of a disk.
 pub fn is_removable(text: &str) -> bool {
     ["sr ", "sr0", "sr1", "fd0", "[st", "Medium not present", "MEDIUM NOT PRESENT"].iter().any(|w| has_word(text, w))
         || text.starts_with("st ")
 }
 
-/// `sd 0:0:2:0: [sdc]`, `scsi(1:0:0:2): Abort command`
+/// Parses `sd 0:0:2:0: [sdc]`, `scsi(1:0:0:2): Abort command`.
 fn modern(text: &str) -> Option<String> {
     let address = |rest: &str| {
         let address = rest.split([' ', ')']).next()?.trim_end_matches(':');
@@ -31,23 +31,23 @@ fn is_address(text: &str) -> bool {
     text.split(':').count() == 4 && text.split(':').all(is_number)
 }
 
-/// `SCSI error : <0 0 1 0> return code = 0x8000002`, as 2.6 had it for a while
+/// Parses `SCSI error : <0 0 1 0> return code = 0x8000002`, which 2.6 printed for a while.
 fn angled(text: &str) -> Option<String> {
     let numbers: Vec<&str> = between(text, '<', '>')?.split(' ').collect();
     (numbers.len() == 4 && numbers.iter().all(|n| is_number(n))).then(|| numbers.join(":"))
 }
 
-/// `host 0 channel 0 id 1 lun 0`, `scsi0, channel 0, id 1, lun 0`, `scsi0: ERROR on channel 0, id 0, lun 0`
+/// Parses `host 0 channel 0 id 1 lun 0`, `scsi0, channel 0, id 1, lun 0`, `scsi0: ERROR on channel 0, id 0, lun 0`.
 fn spelled_out(text: &str) -> Option<String> {
     let channel: u32 = number_after(text, "channel ")?;
-    // The host's number stands right behind `scsi`; behind `scsi :` stands something else.
+    // The host's number directly follows `scsi`; `scsi :` is followed by something else.
     let host: u32 = number_after(text, "host ").or_else(|| {
         find_after(text, "scsi", |rest| rest.starts_with(|c: char| c.is_ascii_digit()).then(|| leading_number(rest))?)
     })?;
     Some(format!("{host}:{channel}:{}:{}", number_after::<u32>(text, "id ")?, number_after::<u64>(text, "lun ")?))
 }
 
-/// `(0:1:0)`, which is host, target and lun; `scsi0 (1:0)`, target and lun of that host.
+/// Parses `(0:1:0)`, which is host, target and lun; `scsi0 (1:0)`, target and lun of that host.
 fn short(text: &str) -> Option<String> {
     let (before, _) = text.split_once('(')?;
     let numbers: Vec<u32> = between(text, '(', ')')?.split(':').map(|n| n.parse().ok()).collect::<Option<_>>()?;
@@ -61,7 +61,8 @@ fn short(text: &str) -> Option<String> {
     }
 }
 
-/// `scsi0:A:1:0: parity error`, `(scsi0:A:1:0):`: the aic7xxx drivers letter their channels; `scsi0:0:4:0: Attempting`.
+/// Parses `scsi0:A:1:0: parity error`, `(scsi0:A:1:0):`: the aic7xxx drivers use letters for their channels; `scsi0:0:4:0:
+/// Attempting`.
 fn lettered(text: &str) -> Option<String> {
     find_after(text, "scsi", |rest| {
         let mut parts = rest.split([':', ')', ' ']);
@@ -78,7 +79,7 @@ fn lettered(text: &str) -> Option<String> {
     })
 }
 
-/// `ata2.00:`, `ata2:`
+/// Parses `ata2.00:`, `ata2:`.
 fn port(text: &str) -> Option<String> {
     let word = text.split_whitespace().find(|w| w.starts_with("ata") && w.ends_with(':'))?.trim_end_matches(':');
     let number = &word[3..];
@@ -89,14 +90,14 @@ fn port(text: &str) -> Option<String> {
     }
 }
 
-/// `[sdc]`
+/// Parses `[sdc]`.
 pub fn bracketed(text: &str) -> Option<&str> {
     let name = text.split_once(": [")?.1.split(']').next()?;
     (name.starts_with("sd") && name.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(name)
 }
 
-/// The device's number in hexadecimal: `Deferred sd08:02: sense key`, `Current sd08:11: sns = f0  3`; its name: `Current
-/// sda: sense key`, `sda: Current: sense key`.
+/// Parses the device's number in hexadecimal: `Deferred sd08:02: sense key`, `Current sd08:11: sns = f0  3`; or its name:
+/// `Current sda: sense key`, `sda: Current: sense key`.
 pub fn old_device(text: &str) -> Option<String> {
     let before = text.split(": sense key").next()?.split(": sns =").next()?;
     let word = before.split_whitespace().find(|w| w.starts_with("sd"))?.trim_end_matches(':');
@@ -106,7 +107,7 @@ pub fn old_device(text: &str) -> Option<String> {
     }
 }
 
-/// 2.4 printed a device's number in hexadecimal.
+/// Returns the device with these numbers, which 2.4 printed in hexadecimal.
 pub fn numbered(major: &str, minor: &str) -> Option<String> {
     let hex = |s: &str| u32::from_str_radix(s, 16).ok();
     whyslow_model::topology::device_by_number(hex(major)?, hex(minor)?)
