@@ -1,9 +1,8 @@
 //! Sentences and commands with numbers filled in.
 //!
-//! `{disk.queue}` is a signal, made human; `{disk.queue|request|requests}` agrees with its number, and of a rate it is '203
-//! requests/s'; `{subject}` and `{culprit}` are names; `{= limit.max * 1.5}` is a formula,
-//! written as a whole number, for settings. What stands in brackets is left out if something in it is unknown: `killed[ by
-//! {kill.invoked_by}]`.
+//! `{disk.queue}` is a signal in human-readable form; `{disk.queue|request|requests}` agrees with its number, and for a rate it
+//! is '203 requests/s'; `{subject}` and `{culprit}` are names; `{= limit.max * 1.5}` is a formula, written as a whole number,
+//! for settings. Text in brackets is left out if something in it is unknown: `killed[ by {kill.invoked_by}]`.
 
 use crate::expr::{Expr, SpannedNames};
 use crate::rule_context::RuleContext;
@@ -19,7 +18,7 @@ use whyslow_model::human;
 #[derive(Debug)]
 pub struct Template {
     pieces: Vec<Piece>,
-    /// Where it begins in its file.
+    /// Byte offset of its start in its file.
     at: usize,
 }
 
@@ -53,7 +52,7 @@ impl Template {
     /// Parses `source`.
     ///
     /// # Errors
-    /// An open brace or bracket that is not closed.
+    /// Fails if an open brace or bracket is not closed.
     pub fn parse(source: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = source;
@@ -75,12 +74,12 @@ impl Template {
         Ok(Self { at: source.span().start, ..Self::parse(source.get_ref())? })
     }
 
-    /// The signals it reads, and where it begins.
+    /// Returns the signals that it reads, and the offset of its start.
     pub(crate) fn spanned_names(&self) -> SpannedNames {
         self.checked_names().map(|names| (self.at, names)).map_err(|what| (self.at, what))
     }
 
-    /// The signals it reads; none if a formula in it does not compile.
+    /// Returns the signals that it reads; none if a formula in it does not compile.
     pub fn names(&self) -> BTreeSet<String> {
         self.checked_names().unwrap_or_default()
     }
@@ -98,7 +97,7 @@ impl Template {
         Ok(names)
     }
 
-    /// The text as `whyslow rules` shows it: names and formulas in angle brackets, nouns in the plural.
+    /// Returns the text as `whyslow rules` shows it: names and formulas in angle brackets, nouns in the plural.
     pub fn described(&self) -> String {
         let described = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -110,7 +109,8 @@ impl Template {
         self.pieces.iter().map(described).collect()
     }
 
-    /// Sentences with everything filled in. A sentence in which something is not known is left out; `None` if that leaves none.
+    /// Returns the sentences with everything filled in. Leaves out sentences with unknown values; returns `None` if that leaves
+    /// none.
     pub fn prose(&self, context: &RuleContext<'_>) -> Option<String> {
         let mut sentences = vec![Some(String::new())];
         for (piece, filled) in self.pieces.iter().zip(self.fill(context, Style::Prose)) {
@@ -131,17 +131,17 @@ impl Template {
         Some(known.trim_end().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// The sentence, where everything in it is known.
+    /// Returns the sentence if everything in it is known.
     pub fn known(&self, context: &RuleContext<'_>) -> Option<String> {
         self.fill(context, Style::Prose).collect()
     }
 
-    /// A command with everything filled in; `None` if something is unknown.
+    /// Returns a command with everything filled in; `None` if something is unknown.
     pub fn command(&self, context: &RuleContext<'_>) -> Option<String> {
         self.fill(context, Style::Command).collect()
     }
 
-    /// A setting's name or value, or a metric, with everything filled in; `None` where something is not known.
+    /// Returns a setting's name or value, or a metric, with everything filled in; `None` if something is unknown.
     pub fn setting(&self, context: &RuleContext<'_>) -> Option<String> {
         self.fill(context, Style::Setting).collect()
     }
@@ -152,7 +152,7 @@ impl Template {
 }
 
 impl Piece {
-    /// What stands in braces.
+    /// Parses the text in braces.
     fn parse(inside: &str) -> Result<Self, String> {
         if let Some(formula) = inside.strip_prefix('=') {
             return Ok(Self::Formula(Expr::new(formula)));
@@ -196,7 +196,7 @@ fn write(reading: &Reading, unit: &str, style: Style) -> String {
     }
 }
 
-/// A word as a shell takes it literally (XCU 2.2.2, single quotes), whatever is in it.
+/// Quotes a word so that a shell takes it literally (XCU 2.2.2, single quotes), whatever is in it.
 pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Names of counts that a noun in the plural follows: with a count of one, it would be wrong.
+    /// Returns the names of counts that a noun in the plural follows: with a count of one, it would be wrong.
     fn disagreeing(template: &Template, is_count: &impl Fn(&str) -> bool) -> Vec<String> {
         let pairs = template.pieces.iter().zip(template.pieces.iter().skip(1));
         let pairs = pairs.filter_map(|pair| match pair {
@@ -287,8 +287,8 @@ mod tests {
         assert_eq!(prose("{subject} is full[ of {irq.busiest}][, as is {subject}]."), "sd. a is full, as is sd. a.");
     }
 
-    /// A headline never says 'unknown', however little is known: what depends on it is left out, and if nothing is left,
-    /// the rule says what it means.
+    /// A headline never says 'unknown', however little is known: text that depends on it is left out, and if nothing is left,
+    /// the rule's `means` replaces it.
     #[test]
     fn every_rule_has_a_headline_even_if_nothing_is_known() {
         let nameless = Entity::unknown(Subject { name: String::new(), ..Subject::host() });

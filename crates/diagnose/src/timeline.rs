@@ -14,31 +14,31 @@ pub const MAX_GAP_NS: i64 = 15 * 1_000_000_000;
 /// A cause of lost time that was felt in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeltCause {
-    /// The finding's id.
+    /// Id of the finding.
     pub id: String,
-    /// What it was found on.
+    /// Entity that it was found on.
     pub subject: Subject,
-    /// The share of the window that it cost.
+    /// Share of the window that it cost.
     pub impact: f64,
-    /// How certain it is; recordings of older versions do not say it.
+    /// Its confidence; missing in recordings of older versions.
     pub confidence: Option<Confidence>,
-    /// The name of the largest consumer, if one is known.
+    /// Name of the largest consumer, if one is known.
     pub culprit: Option<String>,
 }
 
 impl FeltCause {
-    /// The causes that were felt in a window. An effect whose cause is too small or too uncertain to be felt stands for itself:
-    /// leaving it out with its cause would lose the episode.
+    /// Returns the causes that were felt in a window. An effect whose cause is too small or too uncertain to be felt counts as a
+    /// cause: leaving it out with its cause would lose the episode.
     pub fn all_of(window: &Window, book: &RuleBook) -> Vec<Self> {
         felt_causes(&findings(window, book))
     }
 
-    /// The finding's key.
+    /// Returns the finding's key.
     pub fn key(&self) -> String {
         self.subject.key_of(&self.id)
     }
 
-    /// As it is recorded.
+    /// Converts it to a row of a recording.
     fn to_row(&self) -> RecordedFinding {
         let Subject { kind, name, pid, tid, netns, .. } = &self.subject;
         let number = |number: Option<u32>| number.map(f64::from).into();
@@ -56,7 +56,7 @@ impl FeltCause {
         }
     }
 
-    /// From a recording.
+    /// Converts it from a row of a recording.
     pub fn from_row(row: &RecordedFinding) -> Self {
         let text = |state: &State| state.get().unwrap_or_default().to_owned();
         Self {
@@ -74,51 +74,51 @@ impl FeltCause {
     }
 }
 
-/// What a recorder writes down about a window: the causes that were felt in it.
+/// Returns what a recorder stores about a window: the causes that were felt in it.
 pub fn recorded_findings(window: &Window, book: &RuleBook) -> Vec<RecordedFinding> {
     let mut rows: Vec<_> = FeltCause::all_of(window, book).iter().map(FeltCause::to_row).collect();
     rows.sort_by(|a, b| a.key.cmp(&b.key));
     rows
 }
 
-/// A cause over the time it lasted. The document's `Episode` is made of it.
+/// A cause over the time it lasted. The document's `Episode` is made from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundEpisode {
-    /// The cause where it was worst.
+    /// The cause at its worst.
     pub worst: FeltCause,
-    /// The keys of all its findings: processes with the same name can be affected one after the other.
+    /// Keys of all its findings: processes with the same name can be affected one after the other.
     keys: BTreeSet<String>,
     /// From the start of its first window to the end of its last, nanoseconds since 1970.
     pub span: (i64, i64),
     /// The window in which it was worst.
     pub worst_span: (i64, i64),
-    /// The mean impact, lulls included.
+    /// Mean impact, including lulls.
     pub mean_impact: f64,
 }
 
 impl FoundEpisode {
-    /// Whether a finding on this subject is part of this episode.
+    /// Returns true if a finding on this subject is part of this episode.
     pub fn has(&self, id: &str, subject: &Subject) -> bool {
         self.keys.contains(&subject.key_of(id))
     }
 
-    /// The time that it cost.
+    /// Returns the time that it cost.
     pub fn lost_seconds(&self) -> f64 {
         self.mean_impact * (self.span.1 - self.span.0) as f64 / 1e9
     }
 
-    /// Whether the finding is the same for another process with the same name.
+    /// Returns true if the finding is the same for another process with the same name.
     pub fn has_namesake(&self, id: &str, subject: &Subject) -> bool {
         self.worst.id == id && self.worst.subject.is_namesake_of(subject)
     }
 
-    /// Whether what is felt on this subject just before or after it, or within it, is of the same cause.
+    /// Returns true if what is felt on this subject just before or after it, or within it, has the same cause.
     pub fn continues_with(&self, id: &str, subject: &Subject) -> bool {
         self.has(id, subject) || self.has_namesake(id, subject)
     }
 }
 
-/// Puts the causes of consecutive windows together.
+/// Combines the causes of consecutive windows into episodes.
 #[derive(Debug)]
 pub struct Timeline {
     /// A cause that is not found for this long has ended, nanoseconds.
@@ -134,7 +134,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// A timeline in which a cause has ended where one window does not show it.
+    /// Creates a timeline in which a cause has ended if one window does not show it.
     pub(crate) fn without_gaps() -> Self {
         Self { gap_ns: 0, ..Self::default() }
     }
@@ -165,7 +165,8 @@ impl Timeline {
         }
     }
 
-    /// The episode that continues with this cause: its own, or that of a process with the same name that is no longer felt.
+    /// Returns the episode that continues with this cause: its own, or that of a process with the same name that is no longer
+    /// felt.
     fn ongoing_with(&self, cause: &FeltCause, felt: &[FeltCause]) -> Option<usize> {
         let own = self.ongoing.iter().position(|episode| episode.has(&cause.id, &cause.subject));
         own.or_else(|| {
@@ -175,7 +176,7 @@ impl Timeline {
         })
     }
 
-    /// All episodes, by their start.
+    /// Returns all episodes, by their start.
     pub fn finish(mut self) -> Vec<FoundEpisode> {
         self.end_before(i64::MAX);
         self.ended.sort_by_key(|episode| (episode.span, episode.worst.key()));
@@ -190,13 +191,13 @@ impl Timeline {
     }
 }
 
-/// Felt findings that no other felt finding explains.
+/// Returns the felt findings that no other felt finding explains.
 pub(crate) fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
     let cause = |finding: &Finding| {
         let key = finding.explained_by.as_ref()?;
         findings.iter().find(|other| other.key() == *key)
     };
-    // Bounded, so that findings which explain one another in a circle do not hang the caller.
+    // Bounded, so that findings that explain one another in a circle do not hang the caller.
     let has_felt_cause = |finding: &Finding| {
         std::iter::successors(cause(finding), |&above| cause(above)).take(findings.len()).any(Finding::is_felt)
     };

@@ -1,5 +1,5 @@
-//! Captures of virtual machines and of their host: which disk of the one lies on which device of the other, by its serial number or
-//! world wide name, and what of the one explains what was found in the other.
+//! Relates captures of virtual machines to those of their host: which disk of the guest lies on which device of the host, by its
+//! serial number or world wide name, and which findings on one explain those on the other.
 
 use crate::kernel_log::disk_of;
 use crate::merge::explain;
@@ -10,13 +10,13 @@ use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Finding, Subject,
 use whyslow_model::topology::Topology;
 use whyslow_model::window::Window;
 
-/// virtio passes on only so much of a serial number (VIRTIO_BLK_ID_BYTES, include/uapi/linux/virtio_blk.h).
+/// Maximum length of a serial number that virtio passes on (VIRTIO_BLK_ID_BYTES, include/uapi/linux/virtio_blk.h).
 const VIRTIO_SERIAL: usize = 20;
 /// Guests that do less of what a device does are not named, nor are any if all of them do less than most of it.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 0.5;
 
-/// The virtual disks that captures show from both sides.
+/// Returns the virtual disks that captures show from both sides.
 pub(crate) fn virtual_disks(captures: &[(String, &Window)]) -> Vec<VirtualDisk> {
     let mut found = Vec::new();
     let has_guests = |(_, window): &&(String, &Window)| !window.newest::<GuestDisk>().is_empty();
@@ -53,7 +53,7 @@ pub(crate) fn virtual_disks(captures: &[(String, &Window)]) -> Vec<VirtualDisk> 
     found
 }
 
-/// The device of the host that a disk is, or that the file system of its image is on, if the capture shows it.
+/// Returns the device of the host that a disk is, or that the file system of its image is on, if the capture shows it.
 fn device_of(of_host: &Window, disk: &GuestDisk) -> Option<String> {
     if let Some(device) = disk.host_device.get() {
         return Some(device.to_owned());
@@ -79,7 +79,8 @@ fn subject(capture: &str, device: &str) -> Subject {
     Subject { capture: Some(capture.to_owned()), ..Subject::new("device", device) }
 }
 
-/// A guest sees the names of a whole device that it is given, but for virtio-blk, which has none of its own.
+/// Returns true if the guest sees the identifiers of a whole device that it is given, which is not so for virtio-blk, which has
+/// none of its own.
 fn is_passed_on(disk: &GuestDisk) -> bool {
     disk.file.get().is_some_and(|file| file.starts_with("/dev/"))
         && disk.model.get().is_some_and(|model| model.starts_with("scsi-"))
@@ -109,7 +110,7 @@ pub(crate) fn add_figures(disks: &mut [VirtualDisk], figures: &[SubjectFigures])
     }
 }
 
-/// What was found of the host's devices explains what was found of the disks on them, where its rule says that it can.
+/// Makes findings on the host's devices explain those on the disks that lie on them, where a rule allows it.
 pub(crate) fn relate(disks: &[VirtualDisk], parts: &[Diagnosis], merged: &mut [Finding], book: &RuleBook) {
     for disk in disks {
         let of_host = parts.iter().flat_map(|part| &part.findings).filter(|finding| lies_on(disk, &finding.subject));
@@ -131,7 +132,7 @@ pub(crate) fn relate(disks: &[VirtualDisk], parts: &[Diagnosis], merged: &mut [F
     }
 }
 
-/// Makes the guests on a device the culprits of what was found of it, where its own capture does not show who uses it.
+/// Makes the guests on a device the culprits of a finding on it, where its own capture does not show its users.
 fn name_guests(finding: &mut Finding, disks: &[VirtualDisk]) {
     let on_it = disks.iter().filter(|disk| disk.device == finding.subject);
     let shares =
@@ -153,7 +154,7 @@ fn name_guests(finding: &mut Finding, disks: &[VirtualDisk]) {
     finding.unattributed = None;
 }
 
-/// Whether it is a device of the host that the disk lies on.
+/// Returns true if it is a device of the host that the disk lies on.
 fn lies_on(disk: &VirtualDisk, subject: &Subject) -> bool {
     let is_below = *subject.name == disk.device.name || disk.below.contains(&subject.name);
     is_below && subject.capture == disk.device.capture

@@ -1,4 +1,5 @@
-//! Captures of virtual machines and of their host: which is whose, and what of the CPUs of the one explains what was found in the other.
+//! Relates captures of virtual machines to those of their host: which guest runs on which host, and which findings on CPUs of
+//! the host explain those in the guest.
 
 use crate::document::findings;
 use crate::merge::explain;
@@ -12,21 +13,23 @@ use whyslow_model::diagnosis::{Confidence, Finding, Host, Reading, Subject, Virt
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// What captures show of virtual machines from both sides.
+/// Virtual machines that captures show from both sides.
 #[derive(Debug, Default)]
 pub struct VirtualMachines {
     /// Disks that are in captures of both sides.
     pub disks: Vec<VirtualDisk>,
-    /// The captures of a guest and of its host, and the guest's name where the host's capture has it.
+    /// Captures of a guest and of its host, and the guest's name where the host's capture has it.
     pub guests: Vec<(String, String, Option<String>)>,
-    /// The host's capture and name, and limits of a guest's disks with what the guest itself counted, where QEMU's own counters are missing.
+    /// The host's capture and name, and limits of a guest's disks with the guest's own counters, where QEMU's own counters are
+    /// missing.
     limited: Vec<(String, Option<String>, Window)>,
 }
 
-/// The virtual machines among these captures, by what each is called, and their hosts.
+/// Finds the virtual machines among these captures, by their labels, and their hosts.
 ///
-/// A guest is recognized by a disk whose serial number both sides show, or because its machine has the name of one of the host's guests. If
-/// the host's capture names no guests and no other capture is of a host, all other captures count as guests of that one.
+/// A guest is recognized by a disk whose serial number both sides show, or because its machine has the name of one of the host's
+/// guests. If the host's capture names no guests and no other capture is of a host, all other captures count as guests of that
+/// one.
 pub fn virtual_machines(captures: &[(String, &Window)]) -> VirtualMachines {
     let disks = virtual_disks(captures);
     let mut guests = Vec::new();
@@ -56,11 +59,12 @@ pub fn virtual_machines(captures: &[(String, &Window)]) -> VirtualMachines {
     VirtualMachines { limited: limited.collect(), disks, guests }
 }
 
-/// The limits that the host shows of a guest's disks, with the guest's own counters in place of QEMU's: a disk has the same name on both
-/// sides if libvirt's is the kernel's, as for virtio.
+/// Returns the limits that the host shows of a guest's disks, with the guest's own counters in place of QEMU's: a disk has the
+/// same name on both sides if libvirt's is the kernel's, as for virtio.
 fn limited(of_guest: &Window, of_host: &Window, name: &str) -> Option<Window> {
     let mut guests = of_host.newest::<Guest>().into_values();
-    // Of a guest that both virsh and the list of processes show, virsh's is the last, as no process has such a number; it has the limits.
+    // If both virsh and the list of processes show a guest, virsh's row is the last, as no process has such a number; it has the
+    // limits.
     let guest = guests.rfind(|guest| guest.name.get() == Some(name))?;
     let counted = of_host.newest::<GuestDiskIo>();
     let disks = of_host.newest::<GuestDisk>().into_values();
@@ -93,7 +97,7 @@ fn limited(of_guest: &Window, of_host: &Window, name: &str) -> Option<Window> {
     (!window.newest::<GuestDiskIo>().is_empty()).then_some(window)
 }
 
-/// What follows of limits on the host from what the guests counted.
+/// Returns the findings that follow from limits on the host and the guests' counters.
 pub(crate) fn limits(machines: &VirtualMachines, book: &RuleBook) -> Vec<Finding> {
     let found = |(capture, host, window): &(String, Option<String>, Window)| {
         let throttled = findings(window, book).into_iter().filter(|finding| finding.id == "disk.throttled");
@@ -107,13 +111,13 @@ pub(crate) fn limits(machines: &VirtualMachines, book: &RuleBook) -> Vec<Finding
     machines.limited.iter().flat_map(found).collect()
 }
 
-/// Whether it shows processes of QEMU.
+/// Returns true if it shows processes of QEMU.
 fn runs_guests(window: &Window) -> bool {
     let is_qemu = |row: &Process| row.command.get().is_some_and(|name| name.starts_with("qemu-") || name == "kvm");
     !window.newest::<Guest>().is_empty() || window.newest::<Process>().into_values().any(is_qemu)
 }
 
-/// The machine's name; not every row of a capture has it.
+/// Returns the machine's name; not every row of a capture has it.
 fn machine_name(window: &Window) -> Option<&str> {
     window.snapshots().iter().flat_map(MachineInfo::rows).find_map(|machine| machine.name.get())
 }
@@ -122,7 +126,7 @@ fn is_steal_of(finding: &Finding, guest: &str) -> bool {
     finding.id == "cpu.steal" && finding.subject.capture.as_deref() == Some(guest) && finding.explained_by.is_none()
 }
 
-/// Whether what was found on a host keeps the virtual CPUs of the guest with this name waiting.
+/// Returns true if a finding on a host keeps the virtual CPUs of the guest with this name waiting.
 fn keeps_waiting(finding: &Finding, guest: Option<&str>) -> bool {
     let subject = &finding.subject.name;
     match finding.id.as_str() {
@@ -133,11 +137,11 @@ fn keeps_waiting(finding: &Finding, guest: Option<&str>) -> bool {
     }
 }
 
-/// What a balloon that holds too much shows in the guest. On the host it explains nothing, so these are not in the rule.
+/// Effects in the guest of a balloon that holds too much. On the host it explains nothing, so these are not in the rule.
 const OF_BALLOON: [&str; 4] = ["virt.balloon", "mem.thrashing", "mem.reclaim", "mem.cache_thrash"];
 
-/// What the host does to a guest explains what was found in it: a limit of its disks, which the guest names as libvirt does, what was found
-/// of those disks; a balloon what was found of its memory.
+/// Makes what the host does to a guest explain the findings in it: a limit of its disks, which the guest names as libvirt does,
+/// explains those on these disks; a balloon explains those on its memory.
 fn relate_guests(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
     for (guest, host, name) in &machines.guests {
         let of_guest = |finding: &&Finding, id: &str| {
@@ -171,7 +175,7 @@ fn relate_guests(machines: &VirtualMachines, merged: &mut [Finding], book: &Rule
     }
 }
 
-/// What was found of the host's CPUs explains the steal of its guests; a quota or a binding that of the guest which has it.
+/// Makes findings on the host's CPUs explain the steal of its guests; a quota or a binding explains that of its own guest only.
 pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
     relate_guests(machines, merged, book);
     for (guest, host, name) in &machines.guests {
@@ -181,7 +185,7 @@ pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding], book: &
                 && keeps_waiting(finding, name.as_deref())
                 && (finding.confidence > Confidence::Low || merged[at].confidence == Confidence::Low)
         };
-        // What is about the guest alone is nearer to it than how busy the machine is.
+        // A finding about the guest alone is nearer to it than the load of the machine.
         let nearest = |finding: &&Finding| (finding.subject.kind == "host", std::cmp::Reverse(finding.confidence));
         let Some(cause) = merged.iter().filter(is_cause).min_by_key(nearest).map(Finding::key) else { continue };
         let effect = merged[at].key();

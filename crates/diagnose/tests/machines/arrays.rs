@@ -7,14 +7,14 @@ use whyslow_model::key::{LinkKey, OperationKey, RequesterKey};
 use whyslow_model::value::Name;
 
 const MEMBERS: [&str; 4] = ["sda", "sdb", "sdc", "sdd"];
-/// Reads of 64 KiB a second.
+/// Reads per second, and bytes of each.
 const READS: u64 = 100;
 const SIZE: u64 = 64 << 10;
 
 /// A volume over four disks.
 #[derive(Clone, Copy)]
 struct Striped {
-    /// Whether it is one of md, which counts the pieces, or of the device mapper, which counts what it is asked for.
+    /// Whether it is a volume of md, which counts the pieces, or of the device mapper, which counts the requests.
     md: bool,
     chunk: u64,
     /// Share of the members' reads that begin where another ended, in per cent.
@@ -23,7 +23,7 @@ struct Striped {
     busy: u64,
 }
 
-/// Each read takes all members, with two pieces on each of them.
+/// Each read uses all members, with two pieces on each of them.
 const SMALL: Striped = Striped { md: true, chunk: 8 << 10, sequential: 50, busy: 100 };
 
 impl Striped {

@@ -1,4 +1,4 @@
-//! Who is to blame, as far as that can be seen.
+//! Attribution of findings to processes, as far as these are visible.
 
 use crate::{RULES, SECOND, cpu, disk, found, judged, key, machine, pressure, two_cpus, window};
 use whyslow_diagnose::{RuleBook, diagnose};
@@ -9,19 +9,19 @@ use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
 const ROOT: &str = "run as root (or with CAP_SYS_PTRACE)";
 
-/// Two CPUs that are always in use, for which tasks wait.
+/// Adds two CPUs that are always in use and for which tasks wait.
 fn busy(t: u64, s: &mut Snapshot) {
     two_cpus(t, s, 100, 0);
     pressure(t, s, 98, 0, 90);
 }
 
-/// A disk with 16 small reads in flight all the time.
+/// Adds a disk with 16 small reads in flight all the time.
 fn full_disk(t: u64, s: &mut Snapshot) {
     s.block.disk.push(disk(t, "sda", 1600, 4096, 16.0));
     s.block.queue.push(Queue { max_request: (1280_u64 << 10).into(), ..Queue::new("sda".into()) });
 }
 
-/// A process with this percentage of a CPU; `read` are the bytes it reads a second, where its I/O may be read.
+/// Adds a process with this percentage of a CPU; `read` is the bytes it reads per second, if its I/O may be read.
 fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, read: Option<u64>) {
     let mut row = ProcessRow {
         command: name.into(),
@@ -105,7 +105,7 @@ fn who_sees_only_own_io_blames_nobody_for_that_of_others() {
     assert!(identify.is_some(), "{:?}", finding.actions);
 }
 
-/// Waiting for asynchronous I/O is no part of the pressure, and another user's system calls cannot be read.
+/// Waiting for asynchronous I/O is not part of the pressure, and another user's system calls cannot be read.
 #[test]
 fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
     let with = |is_refused: bool| {
@@ -129,7 +129,7 @@ fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
     assert!(with(false).findings.iter().all(|finding| finding.id != "disk.bound"));
 }
 
-/// Waiting for asynchronous I/O is no part of the pressure.
+/// Waiting for asynchronous I/O is not part of the pressure.
 #[test]
 fn where_waiting_is_not_seen_the_pressure_is_a_lower_bound() {
     let lost = |is_refused: bool| {
@@ -178,7 +178,7 @@ fn processes_of_one_program_are_added_up_over_control_groups_but_not_over_units(
         }
     });
     let finding = finding(&d, "cpu.saturated");
-    // Of two CPUs.
+    // Shares of two CPUs.
     assert_eq!(shares(finding), [("build", 0.5), ("web", 0.2), ("web", 0.18)]);
     let [build, first, second] = &finding.culprits[..] else { panic!("{:?}", finding.culprits) };
     let groups = build.cgroups.iter().map(|part| (&*part.cgroup, (part.share * 100.0).round()));
@@ -211,7 +211,7 @@ fn who_starts_short_lived_processes_is_seen_without_privilege() {
     let d = machine(|t, s| {
         busy(t, s);
         s.processor.system.push(System { forks: (t * 500).into(), ..System::new(MachineKey) });
-        // The first one's I/O is not permitted to be read either.
+        // The first one's I/O may not be read either.
         for (pid, name, percent) in [(8, "watchdog", 60), (9, "make", 20)] {
             process(t, s, pid, name, 1, None);
             let row = s.task.process.last_mut().expect("the process");
@@ -225,7 +225,8 @@ fn who_starts_short_lived_processes_is_seen_without_privilege() {
     assert_eq!((shares(finding), &finding.unattributed), (vec![("watchdog", 0.75), ("make", 0.25)], &None));
 }
 
-/// What `make` started and no sample saw, while the kernel counts 60 new processes and threads a second.
+/// Returns the finding about children of `make` that no sample saw, while the kernel counts 60 new processes and threads per
+/// second.
 fn short_lived(ended_a_second: u64) -> Finding {
     let d = machine(|t, s| {
         two_cpus(t, s, 60, 0);
@@ -281,7 +282,7 @@ fn a_process_that_came_late_has_the_share_of_the_whole_window() {
     let d = machine(|t, s| {
         busy(t, s);
         process(t, s, 8, "server", 150, Some(0));
-        // Two seconds at full speed of ten.
+        // Two of ten seconds at full speed.
         if t >= 8 {
             process(t - 8, s, 9, "job", 100, Some(0));
         }
@@ -308,7 +309,7 @@ fn the_observer_and_its_children_are_not_to_blame() {
     assert_eq!(shares(finding(&d, "cpu.saturated")), [("server", 0.3)], "of all that was used, its own included");
 }
 
-/// A full file system; `read` says how its open files were looked for.
+/// Adds a full file system; `read` is the outcome of reading its open files.
 fn full_mount(s: &mut Snapshot, read: Option<ReadOutcome>) {
     s.block.mount.push(Mount {
         size: (1_u64 << 30).into(),
@@ -393,13 +394,13 @@ fn who_cannot_see_all_open_files_blames_nobody_for_a_full_file_system() {
     assert_eq!(why, Some("cannot read open files of 5 processes of other users"));
 }
 
-/// CPUs that are filled by two workers of a service, and a server that waits behind them.
+/// Adds CPUs that two workers of a service fill, and a server that waits behind them.
 fn filled_by_workers(t: u64, s: &mut Snapshot) {
     only_workers(t, s);
     process(t, s, 7, "web", 5, Some(0));
 }
 
-/// CPUs that are filled by two workers of a service.
+/// Adds CPUs that two workers of a service fill.
 fn only_workers(t: u64, s: &mut Snapshot) {
     busy(t, s);
     for pid in [8, 9] {
@@ -428,7 +429,7 @@ fn a_command_changes_only_processes_that_last() {
     assert!(command.is_none() && text.contains("its processes come and go"), "{command:?} {text}");
 }
 
-/// A priority only helps those that wait behind the culprit.
+/// A priority only helps processes that wait behind the culprit.
 #[test]
 fn a_lower_priority_is_advised_only_if_something_else_waits() {
     let actions = |of: fn(u64, &mut Snapshot)| finding(&machine(of), "cpu.saturated").actions.clone();
@@ -447,7 +448,7 @@ fn a_lower_priority_is_not_advised_where_it_is_low_already() {
             for row in s.task.process.iter_mut().filter(|row| row.command.get() == Some("worker")) {
                 (row.nice, row.policy) = (nice.into(), policy.into());
             }
-            // Others wait, too: not only niced work does.
+            // Other processes wait, too: not only niced work does.
             for pid in 20..24 {
                 process(t, s, pid, "web", 1, Some(0));
             }
@@ -539,7 +540,7 @@ fn a_lower_io_priority_is_not_advised_where_it_is_the_lowest() {
     assert!(idle[0].text.ends_with("its I/O priority is the lowest already"), "{idle:?}");
 }
 
-/// What nobody is seen to do is taken for others', who wait as much as those that are seen: hardly, if those hardly do.
+/// The unattributed part is assumed to belong to others, which wait as much as the visible ones: hardly, if those hardly do.
 #[test]
 fn what_is_not_attributed_waits_as_much_as_what_is() {
     let advice = |waits: u64| {
@@ -607,7 +608,7 @@ fn a_thread_that_is_as_busy_as_ever_has_been_so_since_it_began() {
         });
         finding(&d, "cpu.single_thread").since.clone()
     };
-    // It has run for 70 s of the 71 since it began at 40 s; of 109 s since it began at 2 s, it was idle for some.
+    // It has run for 70 s of the 71 since it started at 40 s; of 109 s since it started at 2 s, it was idle for some.
     let since_start = since(4000).expect("since it began");
     assert!((since_start.seconds - 71.0).abs() < 1e-6 && since_start.start.is_some(), "{since_start:?}");
     assert_eq!(since(200), None);
@@ -633,7 +634,7 @@ fn findings_that_are_cut_are_counted() {
     assert_eq!((listed.len(), listed.iter().map(|finding| finding.more).sum::<usize>()), (4, 5));
 }
 
-/// How much is handed over at each switch cannot be read then, but 0.3 us of work is done with it.
+/// The bytes moved per switch are then unreadable, but each switch carries only 0.3 us of work.
 #[test]
 fn context_switches_of_another_users_program_are_found_though_its_io_is_refused() {
     let d = machine(|t, s| {

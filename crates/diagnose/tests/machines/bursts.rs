@@ -5,12 +5,12 @@ use whyslow_model::catalogue::{Cpu, Pressure, Process, ProcessRow};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Verdict};
 use whyslow_model::key::MachineKey;
 
-/// Eight processes compute on two CPUs from one second to another, and at no other time.
+/// Diagnoses eight processes that compute on two CPUs from one second to another, and at no other time.
 fn computing(from: u64, to: u64) -> Diagnosis {
     computing_between(1000 * from, 1000 * to)
 }
 
-/// The same, in milliseconds.
+/// Like [`computing`], in milliseconds.
 fn computing_between(from: u64, to: u64) -> Diagnosis {
     machine(|t, s| {
         let t = 1000 * t;

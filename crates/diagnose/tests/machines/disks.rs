@@ -9,24 +9,24 @@ use whyslow_model::key::{DepthKey, LinkKey, MachineKey, OperationKey, RequesterK
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name};
 
-/// Reads a second, few enough to be put down one by one.
+/// Reads per second, few enough to be listed one by one.
 const RATE: u64 = 200;
 
 /// A program of several threads that reads from a disk.
 #[derive(Clone, Copy)]
 struct Load {
     threads: u32,
-    /// Whether each thread asks for the next block as soon as it has one, or pauses for as long.
+    /// Whether each thread pauses between blocks, instead of requesting the next one at once.
     paced: bool,
-    /// Requests the disk has at once: up to so many, all numbers as often.
+    /// Maximum number of requests in the disk at once; all numbers up to it are equally frequent.
     depth: u64,
     /// Reads per second.
     rate: u64,
-    /// Whether it serves them one after the other, or all at once.
+    /// Whether the disk serves them one after the other, or all at once.
     serial: bool,
     size: u64,
     sequential: bool,
-    /// Of a hundred requests, those that were cut off a larger one.
+    /// Requests in a hundred that were split off a larger one.
     splits: u64,
     /// Machine-wide pressure in per cent.
     pressure: u64,
@@ -45,7 +45,7 @@ const CLOSED: Load = Load {
 };
 
 impl Load {
-    /// Seconds that requests spend in the disk, per second, and the sums over those of them that BPF saw.
+    /// Returns the seconds that requests spend in the disk, per second: their mean number in flight.
     fn in_flight(self) -> f64 {
         (self.depth + 1) as f64 / 2.0
     }
@@ -74,7 +74,7 @@ impl Load {
         let count = t * self.rate;
         let wait = self.in_flight() / self.rate as f64 * 1e9;
         let depths: Vec<f64> = (1..=self.depth).map(|depth| depth as f64).collect();
-        // With one at a time the time of a request is in proportion to those there are.
+        // With one at a time the time of a request is proportional to the number in flight.
         let time = |depth: f64| if self.serial { wait * depth / self.in_flight() } else { wait };
         let mean = |of: &dyn Fn(f64) -> f64| depths.iter().map(|d| of(*d)).sum::<f64>() / depths.len() as f64;
         let sum = |of: &dyn Fn(f64) -> f64| ((count as f64 * mean(of)) as u64).into();
@@ -157,12 +157,12 @@ fn a_disk_that_serves_in_parallel_is_not_saturated_though_all_its_users_wait() {
 fn a_disk_whose_requests_wait_for_each_other_is_saturated() {
     let d = Load { size: 64 << 10, ..CLOSED }.diagnosis();
     assert_eq!(accused(&d, "disk.saturated").confidence, Confidence::High);
-    // Pacing does not help where there is more to do than the disk can.
+    // Pacing does not help if there is more work than the disk can do.
     let d = Load { size: 64 << 10, paced: true, ..CLOSED }.diagnosis();
     assert_eq!(accused(&d, "disk.saturated").confidence, Confidence::High);
 }
 
-/// What is recommended for a disk that cannot keep up with random reads.
+/// Returns the recommended scheduler for a disk that cannot keep up with random reads.
 fn scheduler_for(rotational: f64, scheduler: &str, name: &str) -> Option<String> {
     let load = Load { size: 64 << 10, depth: 12, threads: 12, ..CLOSED };
     let d = machine(|t, s| {
@@ -193,7 +193,7 @@ fn two_in_flight_is_few_and_not_a_full_queue() {
     assert_eq!(found.culprits[0].pid, Some(20));
 }
 
-/// Random reads of 4 KiB on a fast device, which is not saturated by four readers: each waits for its own request.
+/// Random reads of 4 KiB on a fast device, which four readers do not saturate: each waits for its own request.
 #[test]
 fn a_few_synchronous_readers_of_a_fast_disk_are_what_limits_it() {
     let load = Load { threads: 4, depth: 5, rate: 30_000, serial: false, pressure: 46, ..CLOSED };
@@ -206,12 +206,12 @@ fn a_few_synchronous_readers_of_a_fast_disk_are_what_limits_it() {
         found.summary
     );
     assert_eq!(d.verdict, Verdict::Bottleneck);
-    // One that serves them one after the other could not do more with more of them.
+    // A disk that serves them one after the other could not do more with more of them.
     let d = Load { serial: true, ..load }.diagnosis();
     assert!(crate::found(&d, "disk.depth_one").is_none(), "{:?}", d.findings);
 }
 
-/// A queue too deep for a few synchronous readers, on a device that is not saturated by it: nothing is found.
+/// A queue too deep for a few synchronous readers, on a device that it does not saturate: nothing is found.
 #[test]
 fn a_disk_that_was_waited_for_is_not_healthy_though_nothing_was_found() {
     let load = Load { threads: 20, depth: 31, rate: 100_000, serial: false, pressure: 46, size: 64 << 10, ..CLOSED };
@@ -223,7 +223,7 @@ fn a_disk_that_was_waited_for_is_not_healthy_though_nothing_was_found() {
         open,
         [("disk", "tasks waited for I/O 46 % of the time, for one device 100 %; none was found saturated or slow")]
     );
-    // Its users get all that they ask for where they pause between requests.
+    // Its users get all that they request if they pause between requests.
     let d = Load { paced: true, ..load }.diagnosis();
     assert_eq!((d.verdict, d.not_cleared.len()), (Verdict::Healthy, 0), "{:?}", d.not_cleared);
     let cleared = d.ruled_out.iter().find(|entry| entry.id == "disk").map(|entry| &*entry.because);
@@ -231,7 +231,7 @@ fn a_disk_that_was_waited_for_is_not_healthy_though_nothing_was_found() {
     assert_eq!(cleared, Some(expected));
 }
 
-/// A program that copies reads, computes and writes in turns.
+/// A program that copies alternately reads, computes and writes.
 #[test]
 fn a_fifth_of_the_time_waited_for_a_disk_is_healthy() {
     let load = Load { threads: 20, depth: 31, rate: 100_000, serial: false, pressure: 18, size: 64 << 10, ..CLOSED };
@@ -239,7 +239,7 @@ fn a_fifth_of_the_time_waited_for_a_disk_is_healthy() {
     assert_eq!((d.verdict, d.not_cleared.len()), (Verdict::Healthy, 0), "{:?} {:?}", d.findings, d.not_cleared);
 }
 
-/// The waiting of a network or FUSE file system is no device's.
+/// The waiting for a network or FUSE file system belongs to no device.
 #[test]
 fn waiting_for_io_that_no_device_shows_is_not_healthy() {
     let d = machine(|t, s| {
@@ -252,7 +252,7 @@ fn waiting_for_io_that_no_device_shows_is_not_healthy() {
     assert!(d.ruled_out.iter().all(|entry| entry.id != "disk"), "{:?}", d.ruled_out);
 }
 
-/// A partition, and a loop device on it that does this part of the disk's I/O, in per cent.
+/// Diagnoses a partition, and a loop device on it that does this part of the disk's I/O, in per cent.
 fn stacked(percent: u64) -> Diagnosis {
     let load = Load { threads: 1, depth: 1, rate: 5000, serial: false, ..CLOSED };
     machine(|t, s| {
@@ -295,7 +295,7 @@ fn larger_blocks_are_advised_only_where_requests_are_adjacent() {
     assert!(random.is_some_and(|r| r.because.contains("random")), "{:?}", d.ruled_out);
 }
 
-/// What a disk with so many channels completes at these depths, seconds alternating between them.
+/// Returns the throughput of a disk with this many channels at these depths, between which the seconds alternate.
 fn levels(t: u64, channels: u64, depths: [u32; 2]) -> Vec<Throughput> {
     let row = |depth: u32| {
         let (busy, requests) = (t * SECOND / 2, u64::from(depth).min(channels) * t * RATE / 2);
@@ -310,7 +310,7 @@ fn levels(t: u64, channels: u64, depths: [u32; 2]) -> Vec<Throughput> {
     depths.map(row).to_vec()
 }
 
-/// One channel of 5 ms serves 200 requests a second, whether two or eight are in flight.
+/// One channel of 5 ms serves 200 requests per second, whether two or eight are in flight.
 #[test]
 fn the_ceiling_of_a_saturated_disk_is_a_number() {
     let with = |channels| {
@@ -341,7 +341,7 @@ fn the_ceiling_of_a_saturated_disk_is_a_number() {
     assert!(d.ruled_out.iter().any(|r| r.id == "disk.saturated@sda" && r.because.contains("in parallel")));
 }
 
-/// 5 ms for a request alone on the device, where it took 1 ms when the baseline was made.
+/// 5 ms for a request alone on the device, which took 1 ms when the baseline was recorded.
 #[test]
 fn a_disk_that_is_slower_than_its_baseline_with_nothing_else_in_flight_is_slow() {
     let with = |usual: f64, size: f64| {
@@ -383,7 +383,7 @@ fn small_requests_whose_place_was_not_seen_are_only_a_suspicion() {
     assert_eq!(d.findings[0].id, "disk.saturated");
 }
 
-/// Larger blocks save what each request costs; where that is no more than a system call costs, there is nothing to save.
+/// Larger blocks save the cost of each request; if that is no more than the cost of a system call, there is nothing to save.
 #[test]
 fn small_adjacent_requests_are_accused_only_where_each_takes_time() {
     let of = |rate| Load { threads: 1, depth: 1, sequential: true, rate, ..CLOSED }.diagnosis();
@@ -398,7 +398,7 @@ fn only_what_was_cut_is_reported_as_split() {
     assert!(accused(&of(87), "disk.request_split").confidence > Confidence::Low);
 }
 
-/// One reader of large blocks that are cut into eight pieces.
+/// One reader of large blocks that are split into eight pieces.
 const SPLIT: Load = Load { threads: 1, size: 64 << 10, splits: 87, ..CLOSED };
 
 #[test]
@@ -407,13 +407,13 @@ fn pieces_that_a_disk_serves_side_by_side_cost_nothing() {
     assert!(found(&d, "disk.request_split").is_none(), "{:?}", d.findings);
     let mut split = d.ruled_out.iter().filter(|r| r.id == "disk.request_split@sda");
     assert!(split.any(|r| r.because.contains("side by side")), "{:?}", d.ruled_out);
-    // What is left is a caller that waits for each of its requests.
+    // The remaining cause is a caller that waits for each of its requests.
     assert!(accused(&d, "disk.depth_one").confidence > Confidence::Low);
 }
 
 #[test]
 fn pieces_that_wait_for_each_other_saturate_a_disk_that_takes_long_for_each() {
-    // 64 KiB each 10 ms, of which no disk needs more than 6.6 ms to transfer them.
+    // 64 KiB in 10 ms each; no disk needs more than 6.6 ms to transfer them.
     let d = Load { rate: 100, ..SPLIT }.diagnosis();
     let split = &d.findings[0];
     assert_eq!((&*split.id, split.confidence), ("disk.request_split", Confidence::High), "{:?}", d.findings);
@@ -468,8 +468,8 @@ fn bursts_are_found_wherever_they_fall_among_the_samples() {
     }
 }
 
-/// Three quarters of a saturated disk's requests are of one program, which reads directly or writes through the page cache; the
-/// rest are another's, or nobody's.
+/// Returns the advice if three quarters of a saturated disk's requests belong to one program, which reads directly or writes
+/// through the page cache; the rest belong to another program, or there is no rest.
 fn most_are_of_one(is_buffered: bool, has_other: bool) -> String {
     let load = Load { size: 64 << 10, ..CLOSED };
     let share = if has_other { 0.75 } else { 1.0 };
@@ -510,7 +510,7 @@ fn most_are_of_one(is_buffered: bool, has_other: bool) -> String {
     saturated.actions[0].text.clone()
 }
 
-/// An I/O priority helps those that wait behind the culprit, and does not reach what the kernel writes back for it.
+/// An I/O priority helps requests that wait behind the culprit, and does not affect what the kernel writes back for it.
 #[test]
 fn an_io_priority_is_advised_only_where_it_applies() {
     let text = most_are_of_one(false, true);
@@ -521,7 +521,7 @@ fn an_io_priority_is_advised_only_where_it_applies() {
     assert!(text.starts_with("Reduce what reader (20) reads and writes"), "{text}");
 }
 
-/// A stream has large requests; small ones that each wait for a flush are as many as flushes allow, however fast these are.
+/// A stream has large requests; small writes that each wait for a flush are limited by the flushes, however fast these are.
 #[test]
 fn many_small_flushed_writes_are_no_stream_of_data() {
     let d = machine(|t, s| {
@@ -555,7 +555,7 @@ fn who_is_blocked_all_the_time_is_so_beside_work_on_other_processors() {
 
 #[test]
 fn nobody_waits_for_what_is_asked_for_in_the_background() {
-    // Another disk has the machine's pressure: this one's user never sleeps uninterruptibly.
+    // Another disk causes the machine's pressure: this one's user never sleeps uninterruptibly.
     let d = machine(|t, s| {
         Load { threads: 1, depth: 1, ..CLOSED }.fill(t, s);
         let asynchronous = |row: &Process| ProcessRow { state: "S".into(), ..ProcessRow::clone(row) };
@@ -564,7 +564,7 @@ fn nobody_waits_for_what_is_asked_for_in_the_background() {
     assert!(found(&d, "disk.depth_one").is_none(), "{:?}", d.findings);
 }
 
-/// A process that waits in this function of the kernel all the time, and reads or writes.
+/// Diagnoses a process that waits in this kernel function all the time, and reads or writes.
 fn held_back(place: &str, read: u64, written: u64) -> Diagnosis {
     machine(|t, s| {
         two_cpus(t, s, 2, 1);
@@ -615,8 +615,8 @@ fn a_group_at_its_limit_is_weighed_by_its_own_waiting() {
     assert!((throttled.impact - 0.98).abs() < 0.01, "{}", throttled.impact);
 }
 
-/// Reads of 1 ms in the device, of which the limit lets 200 a second through, by threads that do nothing but wait for them and use a
-/// fiftieth of a CPU.
+/// Returns the expected gain for reads of 1 ms in the device, limited to 200 per second, by threads that only wait for them and
+/// use a fiftieth of a CPU.
 fn gain_without_the_limit(threads: u32, depth: f64) -> Gain {
     let d = machine(|t, s| {
         Load { threads, depth: 1, ..CLOSED }.fill(t, s);
@@ -639,18 +639,19 @@ fn gain_without_the_limit(threads: u32, depth: f64) -> Gain {
 
 #[test]
 fn without_its_limit_a_group_reads_as_fast_as_the_device_serves_its_threads() {
-    // 0.1 ms of CPU time and 1 ms in the device for each read: 909 a second instead of 200.
+    // 0.1 ms of CPU time and 1 ms in the device for each read: 909 per second instead of 200.
     let one = gain_without_the_limit(1, 1.0);
     assert!((one.factor - 4.545).abs() < 0.15, "{one:?}");
     assert!((one.low - 0.7 * one.factor).abs() < 0.01 && (one.high.unwrap() - 1.3 * one.factor).abs() < 0.01);
     assert!(one.to_string().starts_with("reads 4."), "{one}");
-    // Four at once were never seen: as many as one after the other at least, which is 4 ms each and 0.1 ms between: 976 a second.
+    // Four at once never occurred: at least as many as one after the other, which is 4 ms each and 0.1 ms between: 976 per
+    // second.
     let four = gain_without_the_limit(4, 1.0);
     assert!((four.factor - 4.88).abs() < 0.2 && four.high.is_none(), "{four:?}");
     assert!(four.to_string().starts_with("reads at least 4."), "{four}");
 }
 
-/// `names` that serve 20 reads of 64 KiB a second, each with these requests in flight.
+/// Diagnoses disks that serve 20 reads of 64 KiB per second, each with these requests in flight.
 fn with_the_same_load(disks: &[(&str, f64)]) -> Diagnosis {
     machine(|t, s| {
         let disk = |(name, in_flight): &(&str, f64)| Disk {
@@ -663,7 +664,7 @@ fn with_the_same_load(disks: &[(&str, f64)]) -> Diagnosis {
 
 #[test]
 fn a_disk_that_takes_many_times_as_long_as_its_mirror_is_slow() {
-    // 0.9 s and 5 ms a request.
+    // 0.9 s and 5 ms per request.
     let d = with_the_same_load(&[("sda", 18.0), ("sdb", 0.1)]);
     let slow = accused(&d, "disk.slow_device");
     assert_eq!((slow.subject.name.as_str(), slow.confidence), ("sda", Confidence::High));
@@ -672,7 +673,7 @@ fn a_disk_that_takes_many_times_as_long_as_its_mirror_is_slow() {
 
 #[test]
 fn disks_of_one_mirror_that_differ_as_kinds_of_disk_do_are_not_slow() {
-    // 15 ms and 0.5 ms a request.
+    // 15 ms and 0.5 ms per request.
     let d = with_the_same_load(&[("sda", 0.3), ("sdb", 0.01)]);
     assert_eq!(found(&d, "disk.slow_device"), None);
 }
@@ -691,14 +692,14 @@ fn a_device_that_completes_nothing_hangs_and_is_not_slow() {
     let d = held(1, 40);
     assert_eq!(accused(&d, "disk.hung").confidence, Confidence::Medium);
     assert_eq!(found(&d, "disk.slow_device"), None);
-    // Without anybody that waits, the kernel may have lost count.
+    // If no process waits, the kernel may have lost count.
     assert_eq!(accused(&held(0, 3), "disk.hung").confidence, Confidence::Low);
     // 40 requests in flight that take a second each.
     let slow = machine(|t, s| s.block.disk.push(disk(t, "sda", 4, 4096, 40.0)));
     assert_eq!(found(&slow, "disk.hung"), None);
 }
 
-/// A SCSI disk with 200 reads a second, and commands that fail or are not answered in ten seconds.
+/// Diagnoses a SCSI disk with 200 reads per second, and this many commands in ten seconds that fail or time out.
 fn scsi_disk(failed: u64, timeouts: u64) -> Diagnosis {
     machine(|t, s| {
         pressure(t, s, 0, 0, 40);
@@ -721,11 +722,11 @@ fn what_a_disk_does_not_answer_or_repeats_is_counted_though_nothing_is_logged() 
     );
     let d = scsi_disk(60, 0);
     assert_eq!(accused(&d, "disk.errors").confidence, Confidence::Medium);
-    // A program that asks now and then for what the disk does not have.
+    // A program that now and then requests something that the disk does not have.
     assert_eq!(found(&scsi_disk(5, 0), "disk.errors"), None);
 }
 
-/// A disk without requests whose adapter is in this state, and that has so many commands in flight.
+/// Diagnoses a disk without requests whose adapter is in this state, with this many commands in flight.
 fn in_recovery(recovering: f64, in_flight: f64) -> Diagnosis {
     machine(|t, s| {
         pressure(t, s, 0, 0, 90);
@@ -815,7 +816,8 @@ fn a_disk_that_the_kernel_gave_up_is_found_unless_it_is_a_path_of_several() {
     assert!(found(&of("running", false), "disk.errors").is_none());
 }
 
-/// `sda`, which serves so many reads a second with ten in flight, beside four disks like it that serve 60 and have time to spare.
+/// Diagnoses `sda`, which serves this many reads per second with ten in flight, beside four similar disks that serve 60 and have
+/// time to spare.
 fn beside_better_ones(rate: u64) -> Diagnosis {
     machine(|t, s| {
         pressure(t, s, 0, 0, 90);
@@ -832,7 +834,8 @@ fn a_full_disk_that_does_less_than_others_with_time_to_spare_is_slow() {
     assert_eq!(crate::first(&beside_better_ones(200)).0, "disk.saturated", "it does more than they do");
 }
 
-/// A disk with 30 requests in flight, which serves the same number in every second; the part of them that are reads varies so much.
+/// Diagnoses a disk with 30 requests in flight that serves the same number in every second, with a share of reads that varies by
+/// this much.
 fn constant(varies: u64) -> Diagnosis {
     machine(|t, s| {
         pressure(t, s, 0, 0, 90);

@@ -15,20 +15,20 @@ struct Described {
     ran: u64,
     waited: u64,
     main_loop: u64,
-    /// The CPUs that it may run on.
+    /// CPUs that it may run on.
     cpus: &'static str,
     thp: &'static str,
     io_thread: Option<&'static str>,
-    /// Requests and bytes read that its disk may do in a second.
+    /// Limits of its disk: requests, and bytes read, per second.
     limits: (Option<u64>, Option<u64>),
-    /// The reads and writes of its disk in a second, of 4 KiB each, if the monitor could be asked.
+    /// Reads and writes of its disk per second, of 4 KiB each, if the monitor was available.
     made: Option<(u64, u64)>,
     cache: &'static str,
     /// Whether a thread of QEMU is always in a flush.
     flushes: bool,
 }
 
-/// One that computes, and lacks nothing.
+/// A guest that computes and lacks nothing.
 const BUSY: Described = Described {
     accelerator: "kvm",
     ran: 80,
@@ -43,7 +43,7 @@ const BUSY: Described = Described {
     flushes: false,
 };
 
-/// A host of two CPUs with KVM; the second CPU is idle.
+/// Diagnoses a host of two CPUs with KVM; the second CPU is idle.
 fn host_of(guest: &Described) -> Diagnosis {
     machine(|t, s| {
         let used = (guest.ran + guest.main_loop).min(98);
@@ -168,11 +168,11 @@ fn a_guest_whose_writes_are_all_flushed_is_found_on_its_host() {
         assert!(advice.starts_with("Set the cache mode of disk0 of web1 to none"), "{advice}");
         assert_eq!(found(&Described { cache, ..BUSY }), None, "it writes nothing");
     }
-    // The guest itself asks for these.
+    // The guest itself requests these.
     assert_eq!(found(&Described { cache: "none", flushes: true, ..BUSY }), None);
 }
 
-/// The process reads 50 MB a second.
+/// The process reads 50 MB per second.
 #[test]
 fn a_guest_at_the_limit_of_its_disk_is_found_on_its_host() {
     let found = |guest: &Described| {
@@ -195,19 +195,19 @@ fn a_guest_at_the_limit_of_its_disk_is_found_on_its_host() {
     let finding = d.findings.iter().find(|finding| finding.id == "disk.throttled").expect("a limit");
     let in_flight = finding.evidence.iter().find(|shown| shown.metric == "guest.limit_in_flight").expect("in flight");
     assert_eq!(in_flight.value, Reading::Number(1.2));
-    // What the monitor does not say, the process does.
+    // The process shows what the monitor does not.
     let (summary, confidence) = found(&Described { limits: (None, Some(51_000_000)), ..BUSY }).unwrap();
     assert!(summary.ends_with("disk0: 48.6 MiB/s of reads (98.0 % used)."), "{summary}");
     assert_eq!(confidence, Confidence::Medium);
     assert_eq!(found(&Described { limits: (Some(300), None), made: Some((100, 20)), ..BUSY }), None);
     assert_eq!(found(&Described { limits: (None, Some(80_000_000)), ..BUSY }), None);
-    // The monitor is right: most of that was not its disk's.
+    // The monitor is right: most of that did not come from its disk.
     assert_eq!(found(&Described { limits: (None, Some(51_000_000)), made: Some((20, 20)), ..BUSY }), None);
-    // How many requests that were is not known.
+    // The number of requests is unknown.
     assert_eq!(found(&Described { limits: (Some(300), None), ..BUSY }), None);
 }
 
-/// A machine whose disk is busy all the time with so many reads a second, which take so many milliseconds each.
+/// Adds a disk that is busy all the time with this many reads per second, of this many milliseconds each.
 fn with_busy_disk(t: u64, s: &mut Snapshot, disk: &str, reads: u64, milliseconds: u64) {
     two_cpus(t, s, 2, 1);
     pressure(t, s, 0, 0, 60);
@@ -303,7 +303,7 @@ fn a_limit_on_the_host_is_judged_by_what_the_guest_counted() {
     assert_eq!(found_at(99, "web"), None, "another guest");
 }
 
-/// A guest called `name`, of whose time the hypervisor takes a third.
+/// Returns a guest called `name` that loses a third of its time to steal.
 fn robbed(name: &str) -> Window {
     window(|t, s| {
         let time = |percent: u64| (t * SECOND * percent / 100).into();
@@ -313,7 +313,7 @@ fn robbed(name: &str) -> Window {
     })
 }
 
-/// The host of the guests `db` and `web`, called `kvm1`: its CPUs are full, and a quota stops the one of `web`.
+/// Returns the host of the guests `db` and `web`, called `kvm1`: its CPUs are full, and a quota throttles `web`.
 fn robbing() -> Window {
     window(|t, s| {
         two_cpus(t, s, 99, 1);
@@ -356,7 +356,7 @@ fn what_keeps_a_guest_waiting_on_its_host_explains_its_steal() {
     assert_eq!(cause_for("elsewhere"), None, "a guest of another host");
 }
 
-/// A guest with 8 GiB that swaps. `balloon` is what its balloon holds, in MiB.
+/// Diagnoses a guest with 8 GiB that swaps. `balloon` is the size of its balloon, in MiB.
 fn squeezed(balloon: u64) -> Diagnosis {
     const MIB: u64 = 1 << 20;
     machine(|t, s| {
@@ -402,8 +402,8 @@ fn an_emulated_disk_is_the_limit_of_its_guest() {
     assert_eq!(found(&with("WDC WD40EFRX", "ahci"), "virt.emulated_device"), None);
 }
 
-/// A guest of two CPUs whose card has so many pairs of queues, each with a thread; the first is busy for so many per cent of the time.
-/// `is_of_kernel`: as before 6.4, the threads are the kernel's own.
+/// Diagnoses a guest of two CPUs whose card has this many queue pairs, each with a thread; the first is busy for this percentage
+/// of the time. `is_of_kernel`: as before 6.4, they are kernel threads.
 fn sending(queues: u64, busy: u64, is_of_kernel: bool) -> Diagnosis {
     machine(|t, s| {
         s.processor.cpu.extend([cpu(t, 0, 10, 1), cpu(t, 1, 2, busy), cpu(t, 2, 5, 1), cpu(t, 3, 5, 1)]);
@@ -471,7 +471,7 @@ fn one_thread_for_all_packets_of_a_guest_is_found_on_its_host() {
     }
 }
 
-/// A host of 8 GiB that swaps, with guests of so many GiB each.
+/// Diagnoses a host of 8 GiB that swaps, with guests of these sizes in GiB.
 fn overcommitted(guests: &[u64], waits: u64) -> Diagnosis {
     machine(|t, s| {
         two_cpus(t, s, 20, 5);
@@ -505,7 +505,8 @@ fn guests_with_more_memory_than_there_is_are_found_where_they_use_it() {
     assert_eq!(found(&overcommitted(&[4, 6], 0), "virt.memory_overcommit"), None, "they do not use it");
 }
 
-/// A guest of 16 GiB whose balloon leaves it half of that, with this many MiB usable, and that reads so many MiB a second from its swap space.
+/// Diagnoses a guest of 16 GiB whose balloon leaves it half of that, with this many MiB usable, that reads this many MiB per
+/// second from its swap space.
 fn ballooned(usable: u64, swapped: u64) -> Diagnosis {
     machine(|t, s| {
         pressure(t, s, 0, 0, 0);

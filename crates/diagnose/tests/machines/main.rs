@@ -1,4 +1,4 @@
-//! Diagnoses of made-up machines, described second by second.
+//! Diagnoses of synthetic machines, described second by second.
 
 mod arrays;
 mod attribution;
@@ -20,18 +20,18 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
 const SECOND: u64 = 1_000_000_000;
-/// Snapshots, a second apart.
+/// Number of snapshots, a second apart.
 const SAMPLES: u64 = 11;
 
-/// Compiled once: that takes longer than a diagnosis.
+/// Compiled once, as that takes longer than a diagnosis.
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
-/// Diagnoses a machine; `fill` writes what its counters stand at after so many seconds.
+/// Diagnoses a machine; `fill` writes the values of its counters after this many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
     judged(&RULES, fill)
 }
 
-/// The same by these rules.
+/// Diagnoses a machine by these rules.
 fn judged(book: &RuleBook, fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
     diagnose(&window(fill), Origin::Live, book)
 }
@@ -46,7 +46,7 @@ fn window(fill: impl Fn(u64, &mut Snapshot)) -> Window {
     Window::new(snapshots.collect())
 }
 
-/// A CPU with these percentages of the time in user and kernel mode, and otherwise idle.
+/// Returns a CPU with these percentages of the time in user and kernel mode, and otherwise idle.
 fn cpu(t: u64, number: u32, user: u64, system: u64) -> Cpu {
     let time = |percent: u64| (t * SECOND * percent / 100).into();
     Cpu { user: time(user), system: time(system), idle: time(100 - user - system), ..Cpu::new(number) }
@@ -68,7 +68,8 @@ fn pressure(t: u64, s: &mut Snapshot, cpu: u64, memory: u64, io: u64) {
     s.processor.pressure.push(row);
 }
 
-/// A disk that is busy all the time and serves `rate` reads of `size` bytes a second, with `in_flight` of them at a time.
+/// Returns a disk that is busy all the time and serves `rate` reads of `size` bytes per second, with `in_flight` of them at a
+/// time.
 fn disk(t: u64, name: &str, rate: u64, size: u64, in_flight: f64) -> Disk {
     let waited = (t as f64 * 1e9 * in_flight) as u64;
     Disk {
@@ -88,7 +89,7 @@ fn key(pid: u32) -> TaskKey {
     TaskKey { pid, tid: pid, start: 1 }
 }
 
-/// The id of the first finding, and the name of its subject.
+/// Returns the id of the first finding, and the name of its subject.
 fn first(d: &Diagnosis) -> (&str, &str) {
     d.findings.first().map_or(("none", ""), |f| (f.id.as_str(), f.subject.name.as_str()))
 }
@@ -97,7 +98,7 @@ fn found<'d>(d: &'d Diagnosis, id: &str) -> Option<&'d Finding> {
     d.findings.iter().find(|finding| finding.id == id)
 }
 
-/// Two CPUs, the first 90 % busy and the second 40 %, judged by one more rule; no pressure is known.
+/// Diagnoses two CPUs, the first 90 % busy and the second 40 %, by one additional rule; no pressure is known.
 fn judged_by(rule: &str) -> Diagnosis {
     let mut book = RuleBook::built_in();
     book.add("test.toml", rule).expect("a rule");

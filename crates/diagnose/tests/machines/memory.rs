@@ -1,4 +1,4 @@
-//! Memory that runs out, and memory that is held back.
+//! Memory that runs out, and memory that is withheld.
 
 use crate::{SECOND, found, key, pressure, two_cpus};
 use whyslow_model::catalogue::*;
@@ -9,7 +9,7 @@ use whyslow_model::snapshot::Snapshot;
 
 const MIB: f64 = 1_048_576.0;
 
-/// A machine of two CPUs, half busy, on which nobody waits; `fill` writes what else there is after so many seconds.
+/// Diagnoses a machine of two CPUs, half busy, without any waiting; `fill` adds the rest after this many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
     crate::machine(|t, s| {
         two_cpus(t, s, 5, 45);
@@ -29,7 +29,7 @@ fn available(s: &mut Snapshot, bytes: f64, swap: f64) {
     });
 }
 
-/// A process that spends nine tenths of a CPU in the kernel and holds this much.
+/// Adds a process that spends nine tenths of a CPU in the kernel and holds this much memory.
 fn eater(t: u64, s: &mut Snapshot, cgroup: &str, rss: f64) {
     s.task.process.push(Process::from(ProcessRow {
         command: "eater".into(),
@@ -60,7 +60,7 @@ fn memory_is_cleared(d: &Diagnosis) -> bool {
     d.ruled_out.iter().any(|r| r.id == "memory")
 }
 
-/// A process takes 300 MiB a second of what is left at first.
+/// Diagnoses a process that takes 300 MiB per second of the memory left at first.
 fn growing(left: f64, swap: f64) -> Diagnosis {
     machine(|t, s| {
         let taken = 300.0 * MIB * t as f64;
@@ -75,7 +75,7 @@ fn a_process_that_takes_memory_without_end_is_the_answer_before_the_kill() {
     let first = &d.findings[0];
     assert_eq!((first.id.as_str(), first.subject.pid), ("mem.leak", Some(42)));
     assert_eq!((d.verdict, first.confidence), (Verdict::Bottleneck, Confidence::High));
-    // 5000 MiB left at 300 MiB a second.
+    // 5000 MiB left at 300 MiB per second.
     let lasts = first.evidence.iter().find(|e| e.metric == "proc.exhausted_in").expect("the time left is evidence");
     let Reading::Number(seconds) = lasts.value else { panic!("{:?}", lasts.value) };
     assert!((seconds - 5000.0 / 300.0).abs() < 1e-6, "{seconds}");
@@ -112,7 +112,7 @@ fn a_compiler_that_has_just_started_is_no_leak() {
     assert!(found(&d, "mem.leak").is_none(), "{:?}", d.findings);
     assert!(memory_is_cleared(&d), "{:?}", d.not_cleared);
     assert!(found(&compiler(900.0 * MIB, 0), "mem.leak").is_none(), "it began with a leap, eleven seconds ago");
-    // Of one that has run for long, it is not known for how long it has grown.
+    // For a process that has run for long, it is unknown how long it has grown.
     assert_eq!(found(&compiler(900.0 * MIB, 60), "mem.leak").map(|f| f.confidence), Some(Confidence::Low));
 }
 
@@ -157,11 +157,12 @@ fn a_process_that_uses_up_the_limit_of_its_group() {
     });
     let first = &d.findings[0];
     assert_eq!((first.id.as_str(), first.confidence), ("mem.leak", Confidence::High));
-    // 1000 - 510 MiB, the page cache being given back, at 50 MiB a second.
+    // 1000 - 510 MiB, after reclaim of the page cache, at 50 MiB per second.
     assert!(first.summary.contains("/app has 490 MiB of memory left, enough for 9.80 s"), "{}", first.summary);
 }
 
-/// A group of this version that thrashes within its limit, while something else waits for memory half of the time.
+/// Returns the result for a group of this version that thrashes within its limit, while another task waits for memory half of
+/// the time.
 fn thrashing_group(version: &str) -> f64 {
     let d = crate::machine(|t, s| {
         for cpu in 0..2 {
@@ -257,7 +258,7 @@ fn a_group_that_is_held_back_at_memory_high_is_the_cause_of_its_kernel_time() {
     assert_eq!(kernel.explained_by, Some(first.key()));
 }
 
-/// A machine with `fixed` MiB in slabs that cannot be reclaimed, and `left` MiB available.
+/// Diagnoses a machine with `fixed` MiB in slabs that cannot be reclaimed, and `left` MiB available.
 fn with_slab(fixed: f64, left: f64) -> Diagnosis {
     machine(|_, s| {
         available(s, left * MIB, 0.0);
@@ -277,8 +278,8 @@ fn objects_of_the_kernel_that_fill_memory_are_named() {
     assert!(found(&with_slab(1_000.0, 2_000.0), "mem.slab_growth").is_none(), "the kernel holds little");
 }
 
-/// Memory is reclaimed, by kswapd 45 % of the time and by a program that takes it, which does so for this percentage of the time; and
-/// compacted by it, for that percentage.
+/// Diagnoses memory that is reclaimed, by kswapd 45 % of the time and for this percentage of the time by the program that
+/// allocates it, which also compacts it for that percentage.
 fn reclaiming(reclaim: u64, compaction: u64) -> Diagnosis {
     machine(|t, s| {
         available(s, 5000.0 * MIB, 0.0);
@@ -335,7 +336,7 @@ fn programs_that_reclaim_memory_wait_for_the_one_that_takes_it() {
         ("mem.reclaim", "host", Confidence::High)
     );
     assert!((first.impact - 0.3).abs() < 1e-9, "{}", first.impact);
-    // 75,000 pages a second, as many as are reclaimed.
+    // 75,000 pages per second, as many as are reclaimed.
     assert_eq!((first.culprits[0].pid, first.culprits[0].share), (Some(42), 1.0));
     assert_eq!(first.actions[0].set["vm.watermark_scale_factor"], "500");
     assert!(!memory_is_cleared(&d));

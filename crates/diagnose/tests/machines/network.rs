@@ -1,4 +1,4 @@
-//! Networks of known physics: what is named first, and what is not named at all.
+//! Networks of known physics: which cause comes first, and which must not appear.
 
 use crate::{SECOND, key, pressure};
 use whyslow_model::catalogue::*;
@@ -6,7 +6,7 @@ use whyslow_model::diagnosis::{Action, Confidence, Diagnosis, Finding};
 use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::snapshot::Snapshot;
 
-/// A machine on which nobody waits; `fill` writes what the machine's counters stand at after so many seconds.
+/// Diagnoses a machine without any waiting; `fill` writes the values of its counters after this many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
     crate::machine(|t, s| {
         pressure(t, s, 0, 0, 0);
@@ -14,7 +14,7 @@ fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
     })
 }
 
-/// A CPU that is so many hundredths of the time in system calls and softirqs, and idles else.
+/// Adds a CPU that spends these percentages of the time in system calls and softirqs, and is otherwise idle.
 fn processor(t: u64, s: &mut Snapshot, cpu: u32, system: u64, softirq: u64) {
     let part = |percent: u64| t * SECOND * percent / 100;
     s.processor.cpu.push(Cpu {
@@ -28,7 +28,7 @@ fn processor(t: u64, s: &mut Snapshot, cpu: u32, system: u64, softirq: u64) {
     s.processor.softnet.push(softnet);
 }
 
-/// A process whose one thread is so many hundredths of the time in the kernel.
+/// Adds a process whose one thread spends this percentage of the time in the kernel.
 fn sender(t: u64, s: &mut Snapshot, system: u64) {
     s.task.process.push(Process::from(ProcessRow {
         command: "sender".into(),
@@ -43,7 +43,7 @@ fn sender(t: u64, s: &mut Snapshot, system: u64) {
     }));
 }
 
-/// A second of a stream of 1,000 segments of 1,448 bytes over 20 ms, and what became of them.
+/// A stream of 1,000 segments of 1,448 bytes per second over 20 ms, and what happened to them.
 struct Stream {
     lost: u64,
     late: u64,
@@ -124,8 +124,8 @@ fn loss_is_told_from_what_only_looks_like_it() {
     }
 }
 
-/// A stream whose packets overtake one another, over a bond of this mode; how often TCP retransmits for it, and the segments it may have in
-/// flight.
+/// Diagnoses a stream whose packets overtake one another, over a bond of this mode, with this share of time in recovery and this
+/// congestion window in segments.
 fn reordered(mode: &str, recovering: f64, congestion_window: f64) -> Diagnosis {
     machine(|t, s| {
         processor(t, s, 0, 2, 1);
@@ -185,7 +185,8 @@ fn one_processor_drowns_in_softirqs() {
     assert_eq!(first(&drowning(96, 90)).0, "cpu.interrupts", "it cannot be spread");
 }
 
-/// A program that sends so many packets of so many bytes and is so many hundredths of the time in the kernel.
+/// Diagnoses a program that sends this many packets of this size per second and spends this percentage of the time in the
+/// kernel.
 fn packets(rate: u64, size: u64, system: u64) -> Diagnosis {
     machine(|t, s| {
         processor(t, s, 0, system, 0);
@@ -213,7 +214,7 @@ fn small_packets_limit_where_they_fill_a_processor() {
     assert_ne!(first(&packets(11_000, 100, 97)).0, "net.small_packets", "it is in the kernel for something else");
 }
 
-/// One stream that loses packets, on a machine whose connections in sum see so many timers expire a second.
+/// Diagnoses one stream that loses packets, on a machine on which this many timers of all connections expire per second.
 fn one_of_many(timers: u64) -> Diagnosis {
     let stream = Stream { lost: 20, ..Stream::FINE };
     machine(|t, s| {
@@ -244,16 +245,16 @@ fn a_connection_explains_the_loss_of_the_machine_only_where_it_is_most_of_it() {
 
 const MIB: u64 = 1 << 20;
 
-/// A stream that a buffer holds back nine tenths of the time.
+/// A stream that a buffer limits nine tenths of the time.
 #[derive(Clone, Copy)]
 struct Held {
-    /// The network namespace of the sender.
+    /// Network namespace of the sender.
     ns: &'static str,
-    /// Whether its own buffer holds it back, or the peer's window.
+    /// Whether its own buffer limits it, or the peer's window.
     by_sender: bool,
     /// Its buffer, and how far TCP would tune it.
     send_buffer: [u64; 2],
-    /// The network namespace of the receiver, if that is on this machine, and the same of its buffer.
+    /// Network namespace of the receiver, if that is on this machine, and the same two values of its buffer.
     receiver: Option<(&'static str, [u64; 2])>,
 }
 
@@ -261,7 +262,7 @@ impl Held {
     const BY_PEER: Self = Self { ns: "", by_sender: false, send_buffer: [MIB, 4 * MIB], receiver: None };
     const BY_SENDER: Self = Self { by_sender: true, send_buffer: [4 * MIB, 4 * MIB], ..Self::BY_PEER };
 
-    /// What to do about it.
+    /// Returns the recommended actions.
     fn actions(self) -> Vec<Action> {
         let d = machine(|t, s| {
             processor(t, s, 0, 2, 1);

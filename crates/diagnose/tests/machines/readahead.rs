@@ -1,4 +1,4 @@
-//! Read-ahead that does not suit what is read, and what only looks like it.
+//! Readahead that does not suit the reads, and look-alikes.
 
 use crate::{SECOND, cpu, disk, found, key, machine, pressure};
 use whyslow_model::catalogue::*;
@@ -23,7 +23,7 @@ struct Reading {
     wait_channel: &'static str,
 }
 
-/// Four kilobytes a call, 16 KiB a request, one of which is waited for while the next is read ahead.
+/// Four kilobytes per call, 16 KiB per request; one request is waited for while the next is read ahead.
 const STREAM: Reading = Reading {
     requests: 400,
     size: 16 * KIB,
@@ -35,7 +35,7 @@ const STREAM: Reading = Reading {
     wait_channel: "folio_wait_bit_common",
 };
 
-/// Twelve faults a second, for each of which 8 MiB are read.
+/// Twelve faults per second, each of which reads 8 MiB.
 const MAPPED: Reading = Reading {
     requests: 77,
     size: 1280 * KIB,
@@ -121,7 +121,7 @@ fn a_stream_at_the_rate_of_its_device_needs_no_more_read_ahead() {
     assert!(!finds(Reading { requests: 1200, size, read_ahead: size, calls: 38_400, ..STREAM }));
 }
 
-/// A stream of which each read takes 5 ms, beside one of 256 KiB and 6 ms, ten times a second.
+/// A stream whose reads take 5 ms each, beside one of 256 KiB and 6 ms, ten times per second.
 #[test]
 fn larger_reads_take_longer_as_those_of_other_sizes_did() {
     let d = machine(|t, s| {
@@ -155,10 +155,11 @@ fn larger_reads_take_longer_as_those_of_other_sizes_did() {
     assert_eq!(&*first.id, "disk.readahead", "{:?}", d.findings);
     let action = &first.actions[0];
     let gain = action.gain.as_ref().expect("a gain");
-    // Two in flight, of 10.27 ms each, would bring 249 KiB/ms; but 240 KiB take 1 ms, which is 37.5 times the 6.4 KiB/ms of now.
+    // Two in flight, of 10.27 ms each, would bring 249 KiB/ms; but 240 KiB take 1 ms, which is 37.5 times the present 6.4
+    // KiB/ms.
     assert!((gain.factor - 37.5).abs() < 0.6, "{gain:?}");
-    // Ten seconds of them: the squares of the sizes' distance from the mean come to (2371 KiB)², and a twentieth of 5 ms over that is
-    // 0.105 us for each KiB. Two of that more than 4.167 us are 228.4 KiB/ms, two less 252.8.
+    // Ten seconds of them: the squares of the sizes' distance from the mean add up to (2371 KiB)², and a twentieth of 5 ms over
+    // that is 0.105 us for each KiB. Two of that more than 4.167 us are 228.4 KiB/ms, two less 252.8.
     assert!((gain.low - 0.8 * 35.7).abs() < 0.5 && (gain.high.unwrap() - 1.2 * 39.5).abs() < 0.8, "{gain:?}");
     assert!(action.try_command.as_ref().unwrap().contains(" --promised 3"), "{action:?}");
 }

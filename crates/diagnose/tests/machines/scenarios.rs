@@ -1,4 +1,4 @@
-//! Machines of known physics: what is named first, and what is not named at all.
+//! Machines of known physics: which cause comes first, and which must not appear.
 
 use crate::{SECOND, disk, first, found, key, machine, pressure, two_cpus};
 use whyslow_model::catalogue::*;
@@ -6,7 +6,7 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::key::{LinkKey, MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
-/// A device that completes `rate` requests of `size` bytes a second with `queue` in flight all the time.
+/// Adds a device that completes `rate` requests of `size` bytes per second with `queue` in flight all the time.
 fn device(t: u64, s: &mut Snapshot, name: &str, rate: u64, size: u64, queue: f64) {
     let busy_time = ((t as f64 * 1e9 * queue.min(1.0)) as u64).into();
     s.block.disk.push(Disk { busy_time, ..disk(t, name, rate, size, queue) });
@@ -18,7 +18,7 @@ fn layer(s: &mut Snapshot, upper: &str, lower: &str, kind: &str) {
     s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
 }
 
-/// A process that uses `cpu` percent of a CPU and reads `bytes` a second.
+/// Adds a process that uses `cpu` percent of a CPU and reads `bytes` per second.
 fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, bytes: u64) {
     s.task.process.push(Process::from(ProcessRow {
         command: name.into(),
@@ -72,7 +72,7 @@ fn tasks_that_are_kept_from_idle_cpus_stand_out_but_short_waits_do_not() {
     assert!(short.ruled_out.iter().any(|r| r.id == "cpu"), "{:?}", short.ruled_out);
 }
 
-/// What happens in them is in none of the numbers that would clear the resource.
+/// Activity in hidden namespaces and groups is in none of the numbers that would clear the resource.
 #[test]
 fn what_is_known_to_be_hidden_is_not_healthy() {
     let hidden = |namespaces: u64, groups: u64| {
@@ -162,7 +162,7 @@ fn a_queue_that_stands() {
     });
     assert_eq!(first(&d), ("disk.saturated", "sda"));
     assert_eq!(d.findings[0].culprits[0].pid, Some(20));
-    // Known numbers of a striping experiment: 311 requests a second, six in flight, 19.3 ms each.
+    // Known numbers of a striping experiment: 311 requests per second, six in flight, 19.3 ms each.
     assert!((value(&d, "disk.wait") - 0.0193).abs() < 0.0001);
     assert!((value(&d, "disk.interval") - 0.0032).abs() < 0.0001);
     assert_eq!(value(&d, "disk.request_size"), f64::from(512 << 10));
@@ -191,7 +191,7 @@ fn a_busy_device_that_answers_at_once_is_healthy() {
     assert_eq!(d.verdict, Verdict::Healthy, "{:?}", d.findings);
 }
 
-/// Two loop devices on a disk, each as (requests per second, requests in flight): what they do together is the disk's.
+/// Diagnoses two loop devices on a disk, each as (requests per second, requests in flight): the disk does what they do together.
 fn two_on_one(loops: [(u64, f64); 2]) -> Diagnosis {
     let [first, second] = loops;
     machine(|t, s| {
@@ -219,7 +219,7 @@ fn a_device_with_hardly_any_requests_does_not_contend() {
     assert_eq!(first(&d).0, "disk.saturated");
 }
 
-/// A process of two threads, each found in uninterruptible sleep at every sample, that switched so often up to now.
+/// Adds a process of two threads, each found in uninterruptible sleep at every sample, with this many switches so far.
 fn sleepers(s: &mut Snapshot, switches: u64) {
     let key = |tid| TaskKey { pid: 7, tid, start: 5 };
     s.task.process.push(Process::from(ProcessRow {
@@ -292,7 +292,7 @@ fn without_psi_waiting_is_inferred_from_the_run_queues() {
     assert_eq!(first(&d), ("cpu.saturated", "host"));
 }
 
-/// A machine where one process, seen from `born` on, holds nearly all memory, and the kernel kills for memory.
+/// Diagnoses a machine where one process, seen from `born` on, holds nearly all memory, and the kernel kills for memory.
 fn kill(born: u64, how: &str) -> Diagnosis {
     machine(|t, s| {
         for (pid, name, born, rss) in [(1, "init", 0, 8 << 20), (42, "hog", born, 4u64 << 30)] {
@@ -324,7 +324,7 @@ fn the_largest_process_leaks_only_where_nothing_tells_otherwise() {
     );
 }
 
-/// A thread that is stuck in this function of the kernel, while the log says that an NFS server does not respond.
+/// Diagnoses a thread that is stuck in this kernel function, while the log reports that an NFS server does not respond.
 fn stuck_in(wait_channel: &str) -> Diagnosis {
     machine(|t, s| {
         two_cpus(t, s, 1, 1);
@@ -358,7 +358,7 @@ fn a_silent_nfs_server_is_the_cause_of_threads_that_wait_for_it_alone() {
     assert_eq!(named(&stuck_in("io_schedule")), ("task.blocked".into(), vec![]));
 }
 
-/// Two threads that wait for a disk in this state, which has nothing in flight.
+/// Diagnoses two threads that wait for a disk in this state, which has nothing in flight.
 fn waiting_for(state: &str) -> Diagnosis {
     machine(|t, s| {
         two_cpus(t, s, 1, 1);

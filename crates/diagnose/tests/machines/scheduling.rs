@@ -1,4 +1,4 @@
-//! Processes that lose their time to switching, hopping or each other's locks, and those that only look so.
+//! Processes that lose their time to switching, migrations or each other's locks, and look-alikes.
 
 use crate::{MS, SECOND, cpu, first, found, machine, pressure};
 use whyslow_model::catalogue::*;
@@ -7,7 +7,7 @@ use whyslow_model::key::{MachineKey, TaskKey};
 
 const PID: u32 = 10;
 
-/// What a process and the machine do in each second of the window.
+/// Activity of a process and the machine in each second of the window.
 #[derive(Clone, Copy, Default)]
 struct Doing {
     user_ms: u64,
@@ -18,10 +18,10 @@ struct Doing {
     /// Bytes through read and write calls.
     bytes: u64,
     threads: u64,
-    /// Of the threads, how many are asleep for a lock, and how many switch at all.
+    /// Number of its threads that sleep for a lock, and that switch at all.
     lock_waiters: u64,
     switching: u64,
-    /// What BPF measured of them, where it looked: time asleep for locks, and who held them.
+    /// Time asleep for locks in each second, if BPF measured it.
     lock_ms: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ fn thread(t: u64, d: &Doing, n: u64) -> Thread {
     }
 }
 
-/// Ten seconds of a machine of two CPUs on which nothing else runs.
+/// Diagnoses ten seconds of a machine of two CPUs that runs nothing else.
 fn ten_seconds(d: Doing) -> Diagnosis {
     machine(|t, s| {
         for cpu in 0..2 {
@@ -123,7 +123,7 @@ fn half_a_cpu_of_kernel_time_limits_nothing() {
 
 #[test]
 fn a_server_that_works_between_its_switches() {
-    // As many switches, 20 us of its own work each; a copier with as many, 64 KiB each.
+    // As many switches, with 20 us of own work each; a copier with as many, 64 KiB each.
     let server =
         Doing { user_ms: 900, system_ms: 300, voluntary: 45_000, bytes: 5_000_000, threads: 1, ..Doing::default() };
     assert!(!has(&ten_seconds(server), "cpu.context_switches"));
@@ -137,7 +137,7 @@ fn a_thread_that_hops() {
     let hop = Doing { user_ms: 950, system_ms: 20, voluntary: 4000, migrations: 4000, threads: 1, ..Doing::default() };
     let d = ten_seconds(hop);
     assert_eq!(first(&d), ("cpu.migrations", "app"));
-    // 0.97 s in 4000 stays of 242 us: filling a cache may take 100 us of each.
+    // 0.97 s in 4000 periods of 242 us: filling a cache may take 100 us of each.
     assert!((d.findings[0].impact - 0.4).abs() < 1e-9, "{}", d.findings[0].impact);
     let single = found(&d, "cpu.single_thread").expect("it is one busy thread, too");
     assert!(single.explained_by.is_some());
@@ -160,7 +160,7 @@ fn threads_that_queue_for_a_lock() {
 
 #[test]
 fn parked_threads_are_no_contention() {
-    // Nobody switches but two who work; all sleep in futex(2), and whatever the word says.
+    // No thread switches except two that work; all sleep in futex(2), whatever the futex word says.
     let pool = Doing { user_ms: 100, voluntary: 4000, threads: 50, lock_waiters: 50, switching: 0, ..Doing::default() };
     let d = ten_seconds(pool);
     assert!(!has(&d, "lock.contention"), "{:?}", d.findings);
@@ -169,7 +169,7 @@ fn parked_threads_are_no_contention() {
     assert_eq!(ten_seconds(game).verdict, Verdict::Healthy);
 }
 
-/// A machine of two CPUs on which one thread of this name is on its CPU for so many hundredths of the time.
+/// Diagnoses a machine of two CPUs on which one thread of this name runs for this percentage of the time.
 fn one_thread(name: &str, busy: u64) -> Diagnosis {
     machine(|t, s| {
         s.processor.cpu.extend([cpu(t, 0, busy, 0), cpu(t, 1, 0, 0)]);
@@ -188,13 +188,13 @@ fn one_thread(name: &str, busy: u64) -> Diagnosis {
     })
 }
 
-/// `git gc` alone on a machine of two CPUs: nothing is short but the speed of one CPU, and a second one is idle.
+/// `git gc` alone on a machine of two CPUs: only the speed of one CPU limits it, and a second one is idle.
 #[test]
 fn one_thread_that_fills_a_cpu_is_the_limit_though_the_machine_is_half_idle() {
     let d = one_thread("git", 97);
     assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, ("cpu.single_thread", "git")));
     assert_eq!(d.findings[0].confidence, Confidence::High);
-    // One that sleeps for a third of the time waits for something else.
+    // A thread that sleeps for a third of the time waits for something else.
     assert_eq!(one_thread("git", 64).verdict, Verdict::Healthy);
 }
 
@@ -246,7 +246,7 @@ fn a_thread_that_fills_a_cpu_explains_its_full_accept_queue() {
     assert_eq!(cause_of(&with(PID + 1)), None, "another process has time to accept");
 }
 
-/// In version 1, `cpu` and `cpuacct` can be hierarchies of their own: then a group's CPU time is that of its processes.
+/// In version 1, `cpu` and `cpuacct` can be separate hierarchies: then a group's CPU time is that of its processes.
 #[test]
 fn what_a_quota_costs_is_known_by_the_processes_of_the_group() {
     let stopped_in = |periods: u64| {
@@ -271,13 +271,14 @@ fn what_a_quota_costs_is_known_by_the_processes_of_the_group() {
     };
     let action = stopped_in(10);
     let gain = action.gain.expect("a gain");
-    // A quarter of a CPU used and three quarters stopped.
+    // A quarter of a CPU used and three quarters throttled.
     assert!((gain.factor - 4.0).abs() < 0.01 && (gain.low - 3.0).abs() < 0.01, "{gain:?}");
     assert!(action.try_command.unwrap().contains(" --metric +group.cpu@/app "));
     assert!(stopped_in(7).gain.is_none(), "in three of ten periods it needed no more");
 }
 
-/// Two programs bound to the first of two CPUs. Each waits for it `waiting_ms` of every second; the other CPU is idle for `idle_ms`.
+/// Diagnoses two programs bound to the first of two CPUs. Each waits for it `waiting_ms` of every second; the other CPU is idle
+/// for `idle_ms`.
 fn bound_to_the_first_cpu(waiting_ms: u64, idle_ms: u64) -> Diagnosis {
     machine(|t, s| {
         s.processor.cpu.push(cpu(t, 0, 98, 1));
@@ -333,7 +334,7 @@ fn a_control_group_that_may_not_start_more() {
     assert!(!has(&group(0), "limit.processes"));
 }
 
-/// Two CPUs that lose 35 % of their time to the hypervisor, and a number of runnable tasks.
+/// Diagnoses two CPUs that lose 35 % of their time to steal, with this number of runnable tasks.
 fn stolen_from(runnable: u64) -> Diagnosis {
     machine(|t, s| {
         let time = |percent: u64| (t * SECOND * percent / 100).into();
