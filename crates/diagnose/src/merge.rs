@@ -78,7 +78,7 @@ fn merge(
         effects.for_each(|effect| effect.explained_by = Some(cause.key()));
     }
     merged.findings.extend(shared);
-    // What one capture alone only suggested.
+    // Suspicions of one capture alone.
     merged
         .findings
         .retain(|finding| !lowered.iter().any(|new| new.key() == finding.key() && new.subject == finding.subject));

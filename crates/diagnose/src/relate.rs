@@ -93,7 +93,7 @@ fn can_explain(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
 /// way round: a slow disk fills the queue of its array, and is no slower because of it.
 fn is_rather_effect(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
     let (upper, lower) = (&cause.finding.subject.name, &effect.finding.subject.name);
-    // Of two findings of one id, the lower one is the cause only if nothing else is below the upper device.
+    // If both findings have the same id, the lower one is the cause only if nothing else is below the upper device.
     let is_told_apart =
         || cause.finding.id != effect.finding.id || topology.below(upper).map(|name| &**name).eq([lower.as_str()]);
     topology.rests_on(upper, lower) && is_told_apart() && can_explain(effect, cause, topology)

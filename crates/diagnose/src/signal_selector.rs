@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(values(&Window::default(), &selectors), [None, None, None]);
     }
 
-    /// A process requests 1000 bytes a second, with one read in flight on a and two on b.
+    /// A process requests 1000 bytes per second, with one read in flight on a and two on b.
     #[test]
     fn what_a_process_asks_for_is_one_number_however_many_devices_it_reads() {
         let task = TaskKey { pid: 7, tid: 7, start: 1 };

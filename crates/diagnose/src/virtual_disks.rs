@@ -12,7 +12,7 @@ use whyslow_model::window::Window;
 
 /// Maximum length of a serial number that virtio passes on (VIRTIO_BLK_ID_BYTES, include/uapi/linux/virtio_blk.h).
 const VIRTIO_SERIAL: usize = 20;
-/// Guests that do less of what a device does are not named, nor are any if all of them do less than most of it.
+/// Minimum share of a device's requests for a guest to be named, and minimum share of all guests together for any to be named.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 0.5;
 

@@ -167,7 +167,8 @@ fn to_mirrors(layout: &Layout, reads: f64) -> LayoutGain {
     }
 }
 
-/// A request of one size begins anywhere in a chunk, so that it touches 1 + (size − block) / chunk members on average.
+/// Returns the gain from a larger chunk. A request of one size begins anywhere in a chunk, so that it touches 1 + (size − block)
+/// / chunk members on average.
 fn to_larger_chunk(layout: &Layout, chunk: f64, size: f64) -> Option<LayoutGain> {
     let members = |chunk: f64| (1.0 + (size - BLOCK).max(0.0) / chunk).min(layout.members);
     let larger = (size * 4.0).max(BLOCK).log2().ceil().exp2();

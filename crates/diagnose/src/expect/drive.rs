@@ -92,8 +92,8 @@ pub(super) fn random(machine: &Machine<'_>, node: &StackNode) -> Option<Random> 
     }
 }
 
-/// A request takes a seek and, on average, half a revolution until its sector arrives; the transfer time of a small one is
-/// negligible.
+/// Computes the rate from the mechanics: a request takes a seek and, on average, half a revolution until its sector arrives; the
+/// transfer time of a small one is negligible.
 fn by_mechanics(rpm: f64, seek: Option<f64>) -> Random {
     let usual = SEEKS.iter().find(|(least, _)| rpm >= *least).map_or(0.0, |(_, seek)| *seek);
     let half = 30.0 / rpm;
@@ -108,7 +108,8 @@ fn by_mechanics(rpm: f64, seek: Option<f64>) -> Random {
     }
 }
 
-/// One request at a time takes its latency; several at a time share a queue, so that their latency says less.
+/// Computes the rate from the latency of one request at a time. Several at a time share a queue, so that their latency says
+/// less.
 pub(super) fn by_latency(node: &StackNode) -> Option<Random> {
     let load = load(node)?;
     let (latency, queue) = (load.latency.filter(|latency| *latency > 0.0)?, load.queue?);

@@ -5,8 +5,8 @@ use whyslow_model::key::LinkKey;
 
 const MS: u64 = SECOND / 1000;
 
-/// Two seconds of four disks as a RAID 5: each has 50 reads per second, of 10 ms each; the array has 100 reads and 100 writes of
-/// 8 KiB.
+/// Returns two seconds of four disks as a RAID 5: each has 50 reads per second, of 10 ms each; the array has 100 reads and 100
+/// writes of 8 KiB.
 fn raid5(rotation_rate: Option<f64>) -> Window {
     window([0, 2], |t, s| {
         let disks = ["sda", "sdb", "sdc", "sdd"];
@@ -150,8 +150,8 @@ fn a_log_inside_costs_a_drive_that_rotates_a_positioning() {
     assert_eq!(of_mount(&raid5(None)), None, "nothing moves");
 }
 
-/// Two seconds of a disk behind two paths of 16 Gbit/s each; those in `failed` carry nothing. It answers 100 reads per second in
-/// 5 ms each.
+/// Returns two seconds of a disk behind two paths of 16 Gbit/s each; those in `failed` carry nothing. It answers 100 reads per
+/// second in 5 ms each.
 fn multipath(failed: &[&str]) -> Window {
     window([0, 2], |t, s| {
         for name in ["sda", "sdb"] {

@@ -285,7 +285,7 @@ mod tests {
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::key::{OperationKey, RequesterKey};
 
-    /// Processes from PID 1 on, in these states second by second; each uses a tenth of a CPU.
+    /// Returns processes from PID 1 on, in these states second by second; each uses a tenth of a CPU.
     fn blocked(states: &[&str]) -> Blocked {
         let window = window(0..states[0].len() as u64, |t, s| {
             let second = t as usize;

@@ -140,7 +140,7 @@ signals! { c: ConnectionUse<'_>;
     "tcp.interface" "text" "the interface it leaves by", "route to the peer", "sock_diag(7), rtnetlink" => c.last().interface.get();
 }
 
-/// Finds out whether a peer of a connection answers on others.
+/// Test of whether a peer of a connection answers on others.
 struct Answers<'w> {
     connections: &'w [Change<'w, Connection>],
     ended: Vec<Change<'w, EndedConnections>>,

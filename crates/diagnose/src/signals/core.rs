@@ -423,8 +423,8 @@ mod tests {
         assert_eq!(card(200.0).as_deref(), Some("200"));
     }
 
-    /// Two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of kernel time,
-    /// and has 4 s that are charged to no mode.
+    /// Returns two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
+    /// kernel time, and has 4 s that are charged to no mode.
     fn ten_seconds() -> Window {
         window([0, 10], |t, s| {
             let tenth = t * SECOND / 10;

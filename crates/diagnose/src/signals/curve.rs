@@ -138,7 +138,7 @@ pub(super) fn alone_time<'c, 'w: 'c>(responses: impl Iterator<Item = &'c Change<
 mod tests {
     use super::*;
 
-    /// A device with this many channels of 5 ms each, ten seconds at each of these depths.
+    /// Returns the curve of a device with this many channels of 5 ms each, ten seconds at each of these depths.
     fn curve(channels: f64, depths: &[f64]) -> Curve {
         let level = |depth: &f64| {
             let requests = depth.min(channels) / 0.005 * 10.0;

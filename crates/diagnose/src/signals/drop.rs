@@ -271,7 +271,7 @@ mod tests {
         Link { mtu: mtu.into(), rp_filter: 1.0.into(), operstate: "up".into(), ..Link::new(key(name)) }
     }
 
-    /// Ten packets per second, nine of them unicast and six repeated; none after five seconds.
+    /// Returns drops of ten packets per second, nine of them unicast and six repeated; none after five seconds.
     fn packet_drop(t: u64, protocol: &str) -> PacketDrop {
         let seconds = t.min(5);
         PacketDrop {
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(drop.reading("drop.source"), Some(&Reading::Text("192.0.2.7".into())));
     }
 
-    /// Ten packets of this size at veth0, whose peer takes 1300 bytes, dropped by this function.
+    /// Returns the result for ten packets of this size at veth0, whose peer takes 1300 bytes, dropped by this function.
     fn over_mtu(place: &str, size: u64) -> Option<f64> {
         let end = |ns: &str, name: &str, mtu: f64, peer: &str| {
             let key = NetKey { ns: ns.into(), name: name.into() };

@@ -292,7 +292,7 @@ mod tests {
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
 
-    /// Two processes in a group and one outside that wait for a CPU for these times, a hundred times each per second.
+    /// Returns two processes in a group and one outside that wait for a CPU for these times, a hundred times each per second.
     fn with_waits(waits: [u64; 3]) -> Window {
         window([1, 2], |t, s| {
             s.cgroup.group.push(Group::new("/apps".into()));

@@ -367,7 +367,7 @@ mod tests {
         TaskKey { pid, tid, start: 1 }
     }
 
-    /// A thread that ran and waited for these percentages of the time until `t`.
+    /// Returns a thread that ran and waited for these percentages of the time until `t`.
     fn thread(t: u64, key: TaskKey, ran: u64, waited: u64) -> Thread {
         let percent = t * SECOND / 100;
         Thread {
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Two guests with one virtual CPU each on CPU 0 of two. The second has a busy main loop.
+    /// Adds two guests with one virtual CPU each on CPU 0 of two. The second has a busy main loop.
     fn host(t: u64, s: &mut Snapshot) {
         s.kernel.machine.push(MachineInfo { architecture: "x86_64".into(), kvm: 1.into(), ..MachineInfo::default() });
         for (cpu, idle) in [(0, 0), (1, 90)] {

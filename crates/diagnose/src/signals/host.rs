@@ -282,7 +282,7 @@ impl<'w> HostUse<'w> {
         self.has_samples()?;
         let blocked: Vec<f64> = self.system.as_ref()?.readings(|s| s.blocked).collect();
         let measured = self.pressure_now(|p| p.io_avg60).filter(|_| !blocked.is_empty());
-        // One sample is no share of the time.
+        // One sample is not a share of the time.
         measured.or_else(|| share_of_true(blocked.iter().map(|blocked| *blocked > 0.0)).filter(|_| blocked.len() > 1))
     }
 
@@ -463,7 +463,7 @@ impl<'w> HostUse<'w> {
     fn runnable_share(&self) -> Option<f64> {
         self.has_samples()?;
         let running: Vec<f64> = self.system.as_ref()?.readings(|s| s.running).collect();
-        // One sample is no share of the time.
+        // One sample is not a share of the time.
         share_of_true(running.iter().map(|running| *running > 0.0)).filter(|_| running.len() > 1)
     }
 

@@ -221,8 +221,8 @@ mod tests {
     use whyslow_model::catalogue::Cpu;
     use whyslow_model::key::NetKey;
 
-    /// Ten seconds of 400,000 packets per second at `eth0` and 100,000 at `lo`, on two CPUs: one spends all of its time in the
-    /// kernel, the other half of it.
+    /// Returns ten seconds of 400,000 packets per second at `eth0` and 100,000 at `lo`, on two CPUs: one spends all of its time
+    /// in the kernel, the other half of it.
     fn ten_seconds() -> Window {
         window([0, 10], |t, s| {
             for (name, packets) in [("eth0", 400_000), ("lo", 100_000)] {
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((work.packets, work.kernel, work.fullest), (Some(500_000.0), Some(1.5), Some(1.0)));
         let interface = &interfaces(&ten_seconds(), &[])[0];
         let number = |name: &str| interface.number(name).unwrap();
-        // Of a hundred packets, sixty of 50 bytes.
+        // 60 of 100 packets have 50 bytes.
         assert_eq!(number("iface.median_size"), 50.0);
         // 1.5 s of kernel time per second for 500,000 packets.
         assert_eq!(number("iface.packet_cost"), 3e-6);

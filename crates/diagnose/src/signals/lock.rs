@@ -49,7 +49,7 @@ mod tests {
     use crate::testing::window;
     use whyslow_model::key::TaskKey;
 
-    /// Thread `tid` of process 7, at one instant.
+    /// Returns thread `tid` of process 7, at one instant.
     fn thread(tid: u32, switches: u64, state: &str, lock_wait: Option<f64>) -> Thread {
         let mut row = Thread::new(TaskKey { pid: 7, tid, start: 1 });
         row.voluntary_switches = switches.into();

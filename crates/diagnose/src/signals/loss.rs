@@ -164,7 +164,7 @@ mod tests {
         a.is_some_and(|a| (a - b).abs() < 1e-9 * b.abs().max(1.0))
     }
 
-    /// Two samples ten seconds apart; the first is all zeroes.
+    /// Returns two samples ten seconds apart; the first is all zeroes.
     fn window_of(algorithm: &str, last: Connection) -> Window {
         let begin = Connection {
             retransmits: 0.into(),
@@ -183,7 +183,8 @@ mod tests {
         })
     }
 
-    /// 10,000 segments of 1,000 bytes in 10 s; 150 of them retransmitted, 50 needlessly; 20 ms round trip.
+    /// Returns a connection that sent 10,000 segments of 1,000 bytes in 10 s; 150 of them retransmitted, 50 needlessly; 20 ms
+    /// round trip.
     fn lossy() -> Connection {
         Connection {
             retransmits: 150.into(),
@@ -219,7 +220,7 @@ mod tests {
     fn a_percent_lost_leaves_twelve_segments_in_flight() {
         let w = window_of("reno", lossy());
         let c = w.change::<Connection>().unwrap();
-        // sqrt(1.5 / 0.01) = 12.247 segments; 985,000 bytes a second x 20 ms = 19,700 bytes were in flight.
+        // sqrt(1.5 / 0.01) = 12.247 segments; 985,000 bytes per second x 20 ms = 19,700 bytes were in flight.
         assert!(near(window(&c), 1000.0 * 150f64.sqrt()));
         assert!(near(fill(&c), 19.7 / 150f64.sqrt()));
         assert!(near(network_limited(&c), 0.8) && near(stall(&c), 0.8));
@@ -264,7 +265,8 @@ mod tests {
         assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
     }
 
-    /// Drops per second that this machine counts at eth0, with queueing disciplines of these handles, kinds, rates and drops.
+    /// Returns the drops per second that this machine counts at eth0, with queueing disciplines of these handles, kinds, rates
+    /// and drops.
     fn local_drops(queues: &[(&str, &str, Option<f64>, u64)]) -> (Option<f64>, Option<String>) {
         let key = |name: &str| whyslow_model::key::NetKey { ns: "".into(), name: name.into() };
         let w = samples([1, 2], |t, s| {

@@ -68,7 +68,7 @@ mod tests {
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::key::{NetKey, TaskKey};
 
-    /// A socket that lost ten messages per second in the first of two steps, with this queue.
+    /// Returns a socket that lost ten messages per second in the first of two steps, with this queue.
     fn socket(state: &'static str, queue: [u64; 3]) -> Entity {
         let window = window([0, 5, 10], |t, s| {
             s.net.netlink_socket.push(NetlinkSocket {

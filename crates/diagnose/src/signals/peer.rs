@@ -47,8 +47,8 @@ mod tests {
     use crate::testing::{SECOND, window};
     use whyslow_model::key::NetKey;
 
-    /// Ten seconds of ten connections per second, half a second long each, of nine segments of data; two of a hundred segments
-    /// are lost, and half of these cost a timer of a fifth of a second.
+    /// Returns ten seconds of ten connections per second, half a second long each, of nine segments of data; two of a hundred
+    /// segments are lost, and half of these cost a timer of a fifth of a second.
     fn ten_seconds() -> Window {
         window([0, 10], |t, s| {
             s.net.ended_connections.push(EndedConnections {

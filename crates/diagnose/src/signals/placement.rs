@@ -136,7 +136,8 @@ mod tests {
 
     const TASK: TaskKey = TaskKey { pid: 7, tid: 7, start: 1 };
 
-    /// Two nodes with a CPU each. The process has 1 GB on node 0 and uses the CPU of node 1; CPU 0 is `busy` per cent busy.
+    /// Returns two nodes with a CPU each. The process has 1 GB on node 0 and uses the CPU of node 1; CPU 0 is `busy` per cent
+    /// busy.
     fn machine(busy: u64, free: f64) -> Window {
         window([0, 10], |t, s| {
             for (node, busy) in [(0, busy), (1, 100)] {

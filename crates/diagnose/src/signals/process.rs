@@ -364,7 +364,7 @@ mod tests {
             let of = over_two_seconds(ProcessRow { minor_faults: 500.into(), ..row });
             of("proc.memory_taken")
         };
-        // 250 pages a second, and 3,000,000 bytes.
+        // 250 pages per second, and 3,000,000 bytes.
         let known = ProcessRow { read_bytes: 4_000_000.into(), write_bytes: 2_000_000.into(), ..process() };
         assert_eq!(moved(known), Some(4_024_000.0));
         assert_eq!(moved(process()), None, "whose I/O cannot be read");

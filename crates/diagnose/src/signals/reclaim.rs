@@ -164,7 +164,8 @@ mod tests {
     const KSWAPD: TaskKey = TaskKey { pid: 50, tid: 50, start: 1 };
     const PROGRAM: TaskKey = TaskKey { pid: 700, tid: 700, start: 9 };
 
-    /// kswapd uses 0.4 CPUs and waits 0.05 s per second for one, and scans 4,000 pages. A program scans 1,000.
+    /// Returns a window in which kswapd uses 0.4 CPUs and waits 0.05 s per second for one, and scans 4,000 pages. A program
+    /// scans 1,000.
     fn reclaiming(refaults: u64, traced: impl Fn(u64) -> Option<DirectReclaim>) -> Window {
         window([0, 2], |t, s| {
             let process = |task, name: &str, kernel: u64, cpu_ms: u64, delay_ms: u64| ProcessRow {

@@ -150,8 +150,8 @@ mod tests {
     use crate::testing::window;
     use whyslow_model::diagnosis::Reading;
 
-    /// Ten seconds of an HTB of 100 Mbit/s. Class 1:20 may send 10 Mbit/s, and does: 1.25 MB per second, with 25 kB waiting and
-    /// one packet in ten dropped. The other class is idle.
+    /// Returns ten seconds of an HTB of 100 Mbit/s. Class 1:20 may send 10 Mbit/s, and does: 1.25 MB per second, with 25 kB
+    /// waiting and one packet in ten dropped. The other class is idle.
     fn htb(parents: bool) -> Window {
         window([0, 5, 10], |t, s| {
             for (name, parent, rate, bytes) in [

@@ -183,7 +183,7 @@ mod tests {
         }))[&KEY]
             .reclaim;
         assert_eq!((found.machine, found.group), (Some(0.25), Some(0.0)));
-        // A block of several pages needs reclaim as well: 1 and 1/8 threads, 7 and 3 times a second.
+        // A block of several pages also needs reclaim: 1 and 1/8 threads, 7 and 3 times per second.
         assert_eq!((found.compaction, found.compactions), (Some(1.125), Some(10.0)));
         assert_eq!(found.all(), Some(1.375));
         let p99 = found.compaction_p99.unwrap();

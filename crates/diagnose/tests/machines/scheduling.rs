@@ -21,7 +21,7 @@ struct Doing {
     /// Number of its threads that sleep for a lock, and that switch at all.
     lock_waiters: u64,
     switching: u64,
-    /// Time asleep for locks in each second, if BPF measured it.
+    /// Time asleep for locks in each second, if BPF measured it; also attributed to the holder.
     lock_ms: Option<u64>,
 }
 
