@@ -81,8 +81,8 @@ pub fn judge_where(
     (found, ruled_out)
 }
 
-/// Counts the findings left out: once, however many rules of one id found them, and with the finding that has the same cause in
-/// the same program.
+/// Counts the findings left out, each once, however many rules of one id found it. Adds each to the heaviest finding of the same
+/// id, preferably in the same program.
 fn count_left_out(found: &mut [Judged], left_out: &[Finding]) {
     let mut counted: BTreeSet<String> = found.iter().map(|judged| judged.finding.key()).collect();
     for left in left_out.iter().filter(|left| counted.insert(left.key())) {

@@ -9,7 +9,8 @@ use whyslow_model::window::Change;
 /// Flushes per second from which programs wait for the log.
 const ENOUGH: f64 = 1.0;
 
-/// A rotating drive seeks between data and log for each write that a program needs on stable storage.
+/// Returns the gain from a separate log device. A rotating drive seeks between data and log for each write that a program needs
+/// on stable storage.
 pub(super) fn of_file_system(machine: &Machine<'_>, node: &StackNode, changes: &[Change<'_, Disk>]) -> ThingExpected {
     let disk = node.below.first().and_then(|below| machine.stack.node(&below.id)).map(|device| machine.disk_of(device));
     let rotates = |disk: &StackNode| machine.queue(disk).and_then(|queue| drive::rotation(queue, machine)).is_some();

@@ -16,7 +16,7 @@ const RATE: u64 = 200;
 #[derive(Clone, Copy)]
 struct Load {
     threads: u32,
-    /// Whether each thread pauses between blocks, instead of requesting the next one at once.
+    /// Whether each thread pauses for as long before it requests the next block, instead of requesting it at once.
     paced: bool,
     /// Maximum number of requests in the disk at once; all numbers up to it are equally frequent.
     depth: u64,
