@@ -158,7 +158,7 @@ evidence = [{ signal = "stall.io", expected = "near 0" }]
     fn an_error_has_the_line_of_the_variant() {
         assert_eq!(
             error(&CAUSE.replace("stall.io > 0.5", "stall.no > 0.5")),
-            "own.toml:20: there is no signal \"stall.no\" in scope host or host"
+            "own.toml:20: there is no signal \"stall.no\" in scope host"
         );
         assert_eq!(
             error(&CAUSE.replace("\"disk_io\"", "\"disc_io\"")),

@@ -421,7 +421,8 @@ impl<'a> SourceText<'a> {
         let is_known = |name: &str| find(usual_signal(name).unwrap_or(name), scopes).is_some();
         match names.iter().find(|n| !NAMES.contains(&n.as_str()) && !is_known(n)) {
             Some(unknown) => {
-                let scopes: Vec<String> = scopes.iter().map(|s| s.name()).collect();
+                let mut scopes: Vec<String> = scopes.iter().map(|s| s.name()).collect();
+                scopes.dedup();
                 Err(self.error(at, format!("there is no signal {unknown:?} in scope {}", scopes.join(" or "))))
             }
             None => Ok(()),

@@ -174,7 +174,7 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
         });
         let found = crate::document::findings(&window, &book);
         let own = found.iter().find(|finding| finding.id == "site.queue").expect("the cause");
-        assert_eq!((&*own.subject.name, &*own.summary), ("sda", "sda has 40.0 requests in flight"));
+        assert_eq!((&*own.subject.name, &*own.summary), ("sda", "sda has 40 requests in flight"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct GuestUse<'w> {
     waiting: Option<f64>,
     /// Thread that serves every device without a thread of its own.
     main_loop: Option<&'w TaskUse>,
-    /// Kernel threads that move packets of its cards; those for SCSI and sockets have the same name.
+    /// Threads of the kernel, or of QEMU since Linux 6.4, that move packets of its cards; those for SCSI and sockets have the same name.
     vhost: Vec<&'w TaskUse>,
     process: Option<&'w TaskUse>,
     /// Memory of QEMU, bytes.
