@@ -204,6 +204,21 @@ fn doubts(d: &Diagnosis) -> Vec<(&str, Option<Intervals>)> {
 }
 
 #[test]
+fn what_stands_out_most_of_the_time_is_said_of_a_capture_of_seconds() {
+    let rows = [(1, 1), (9, 100), (9, 100), (9, 100), (9, 100)];
+    // Nothing shows how many CPUs there are.
+    let d = judged(&vmstat(&rows).replace("$ nproc\n4\n", ""));
+    let entry = d.not_cleared.iter().find(|entry| entry.id == "cpu").expect("the CPUs stand out");
+    assert!(
+        entry.because.ends_with("100 % busy, with 8 runnable tasks at a time, in the last 4 of 5 intervals"),
+        "{:?}",
+        d.not_cleared
+    );
+    let brief = judged(&vmstat(&[(1, 1), (1, 1), (1, 1), (9, 100), (1, 1)]).replace("$ nproc\n4\n", ""));
+    assert_eq!(brief.not_cleared.iter().find(|entry| entry.id == "cpu"), None);
+}
+
+#[test]
 fn what_stands_out_in_a_part_is_said_though_the_mean_neither_shows_nor_clears_it() {
     // Four of five intervals: 80 % on average is no problem, but is not cleared either.
     let d = judged(&sar(&[99.5, 99.5, 99.5, 99.5, 6.0]));

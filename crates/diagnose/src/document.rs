@@ -162,9 +162,9 @@ fn verdict(
 /// healthy. Either of these is enough:
 ///
 /// - CPUs and disks. Short memory costs time by paging and reclaim, which would show in one of the two; whatever else was
-/// captured must be cleared too.
+///   captured must be cleared too.
 /// - An active disk or network. A capture of a busy one alone asks whether it keeps up, and it does. An idle one says nothing
-/// about other causes.
+///   about other causes.
 fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     let known = |name: &str| facts.host_number(name).is_some();
     let at_least = |name: &str, least: f64| facts.host_number(name).is_some_and(|value| value >= least);

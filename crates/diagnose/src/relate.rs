@@ -125,8 +125,8 @@ const MOST: f64 = 0.5;
 /// - Where the rule says how to compute its share of the effect (`accounts_for`), that share decides.
 /// - Otherwise two measured impacts are shares of the same window, and the cause needs half of the effect's.
 /// - An impact that was not measured, or is only a lower bound, cannot be compared. What the kernel logged (a failing disk) has
-/// no share of time, but is a cause nevertheless: there the rule and the subjects decide. Only two findings of one id, where one
-/// is a part of the other, are compared by whatever numbers they have.
+///   no share of time, but is a cause nevertheless: there the rule and the subjects decide. Only two findings of one id, where one
+///   is a part of the other, are compared by whatever numbers they have.
 fn is_large_enough(cause: &Judged, effect: &Finding) -> bool {
     let Judged { finding, shares, .. } = cause;
     if finding.confidence == Confidence::Low && effect.confidence > Confidence::Low {

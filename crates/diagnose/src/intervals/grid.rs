@@ -19,6 +19,9 @@ const LONG_SECONDS: f64 = 60.0;
 /// Share of the intervals from which an intermittent condition is reported, however short each time is.
 const OFTEN: f64 = 0.2;
 
+/// Share of the time from which a condition of several intervals is reported, however short the capture is.
+const MOST: f64 = 0.5;
+
 /// Consecutive parts of a window at the times of one tool.
 pub(super) struct Grid<'w> {
     pub(super) window: &'w Window,
@@ -91,8 +94,10 @@ impl<'w> Grid<'w> {
         let longest = *runs.iter().max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
         let all: Vec<&Part> = runs.iter().copied().flatten().collect();
         let during = During { episodes: runs.len(), ..self.during(&all) };
-        let is_often = during.seconds >= OFTEN * self.window.seconds();
-        let lasts = self.is_long(longest.iter()) || (is_often && self.is_long(all.into_iter()));
+        let holds_for = |share: f64| during.seconds >= share * self.window.seconds();
+        let lasts = self.is_long(longest.iter())
+            || (holds_for(MOST) && all.len() > 1)
+            || (holds_for(OFTEN) && self.is_long(all.into_iter()));
         lasts.then_some(Lasting { longest, during })
     }
 
