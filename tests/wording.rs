@@ -176,9 +176,11 @@ fn a_diagnostic_contains_no_remedy() {
     let mut seen = 0;
     for path in causes() {
         let cause: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
-        let list = |of: &toml::Table, key: &str| of.get(key).and_then(toml::Value::as_array).cloned().unwrap_or_default();
+        let list =
+            |of: &toml::Table, key: &str| of.get(key).and_then(toml::Value::as_array).cloned().unwrap_or_default();
         let mut actions = list(&cause, "actions");
-        actions.extend(list(&cause, "variant").iter().filter_map(toml::Value::as_table).flat_map(|v| list(v, "actions")));
+        actions
+            .extend(list(&cause, "variant").iter().filter_map(toml::Value::as_table).flat_map(|v| list(v, "actions")));
         let text = |action: &toml::Value| action["text"].as_str().unwrap_or_default().to_lowercase();
         for text in actions.iter().filter(|action| action["kind"].as_str() == Some("diagnostic")).map(text) {
             seen += 1;
@@ -244,7 +246,12 @@ fn tunables_are_in_plain_english() {
 #[test]
 fn documents_are_in_plain_english() {
     let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
-    assert_plain_files(top.into_iter().chain(files("docs", "md")).chain(files("docs/howto", "md")).chain(files("docs/decisions", "md")));
+    assert_plain_files(
+        top.into_iter()
+            .chain(files("docs", "md"))
+            .chain(files("docs/howto", "md"))
+            .chain(files("docs/decisions", "md")),
+    );
 }
 
 #[test]
