@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use whyslow_testing::{cause_files, rule_files};
 
 /// Phrases that are not plain English, or not terms of the field; the test looks for them between word boundaries.
 const BANNED: &[&str] = &[
@@ -81,14 +82,6 @@ fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the files of all causes.
-fn causes() -> Vec<PathBuf> {
-    let entries = fs::read_dir(root().join("rules")).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let causes: Vec<PathBuf> = entries.filter(|path| path.is_dir()).flat_map(|path| files(path, "toml")).collect();
-    assert!(causes.len() > 100, "only {} causes", causes.len());
-    causes
-}
-
 /// Returns the banned phrases in a text, in any case, with the line of each.
 fn banned(text: &str) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
@@ -139,7 +132,7 @@ fn the_list_finds_a_phrase_across_lines_and_leaves_longer_words_alone() {
 
 #[test]
 fn rules_are_in_plain_english() {
-    assert_plain_files(files("rules", "toml").into_iter().chain(causes()));
+    assert_plain_files(rule_files());
 }
 
 #[test]
@@ -174,7 +167,7 @@ fn a_diagnostic_contains_no_remedy() {
         "update ",
     ];
     let mut seen = 0;
-    for path in causes() {
+    for path in cause_files() {
         let cause: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
         let list =
             |of: &toml::Table, key: &str| of.get(key).and_then(toml::Value::as_array).cloned().unwrap_or_default();
@@ -196,7 +189,7 @@ fn every_finding_is_documented() {
     let text = fs::read_to_string(root().join("docs/findings.md")).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
     let documented: Vec<&str> = rows.flat_map(|ids| ids.split(", ")).collect();
-    for path in causes() {
+    for path in cause_files() {
         let cause: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
         let id = cause["id"].as_str().unwrap();
         assert!(documented.contains(&id), "{}: {id} is not in docs/findings.md", path.display());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::Mutex;
 use whyslow_import::{Input, read};
-use whyslow_testing::{ends_with_test, folder};
+use whyslow_testing::{ends_with_test, folder, rule_files};
 
 /// What begins a command that changes something, creates load, or is no capture.
 const NO_CAPTURES: [&str; 17] = [
@@ -50,12 +50,11 @@ const MOST_SECONDS: &str = "20";
 /// Commands that run at once: most of them only wait.
 const AT_ONCE: usize = 12;
 
-/// The commands of the rules, each once.
+/// Returns the commands of the rules, each once.
 fn recommended() -> Vec<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rules");
     let mut commands = BTreeSet::new();
-    for file in std::fs::read_dir(folder).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+    for file in rule_files() {
+        let text = std::fs::read_to_string(file).unwrap();
         let quoted = text.lines().filter_map(|line| line.strip_prefix("try = ").or(line.strip_prefix("command = ")));
         commands.extend(quoted.map(|text| serde_json::from_str::<String>(text).unwrap()));
     }

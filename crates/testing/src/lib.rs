@@ -13,11 +13,13 @@ pub mod documents;
 mod http;
 mod loop_device;
 mod random;
+mod rules;
 mod setting;
 
 pub use http::{HttpAnswer, HttpServer, PATIENCE, UrlOn, http_get, wait_for};
 pub use loop_device::LoopDevice;
 pub use random::{Random, window_of};
+pub use rules::{cause_files, rule_files};
 pub use setting::RestoredSetting;
 
 use std::io;

@@ -3,10 +3,10 @@
 use super::args::TryArgs;
 use super::task::Task;
 use std::fs;
-use std::path::Path;
 use toml::{Table, Value};
 use whyslow_model::listing::split_set_value;
 use whyslow_model::tune::Risk;
+use whyslow_testing::cause_files;
 use whyslow_tune::{Catalogue, Machine};
 
 /// Acceptable failures of a trial on a machine without the target, or with the setting already in place.
@@ -21,12 +21,13 @@ struct Proposed {
 }
 
 fn proposed() -> Vec<Proposed> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rules");
     let mut all = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        let rule: Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+    for path in cause_files() {
+        let cause: Table = fs::read_to_string(&path).unwrap().parse().unwrap();
         let file = path.file_name().unwrap().to_str().unwrap();
-        let actions = rule.get("actions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = |of: &Table, key: &str| of.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut actions = list(&cause, "actions");
+        actions.extend(list(&cause, "variant").iter().filter_map(Value::as_table).flat_map(|v| list(v, "actions")));
         for action in actions.iter().filter(|action| action["kind"].as_str() == Some("tunable")) {
             let trial = action.get("trial").and_then(Value::as_table).unwrap_or_else(|| panic!("{file}: no trial"));
             let flag = |name: &str| trial.get(name).and_then(Value::as_bool).unwrap_or_default();
