@@ -22,6 +22,8 @@ pub struct ReadMonitor {
     /// Decompressed bytes and files seen so far.
     unpacked: AtomicU64,
     members: AtomicU64,
+    /// CPU time of the process when the reading began: what it used before is not part of the reading.
+    began_ns: u64,
     pub(crate) limits: ReadLimits,
 }
 
@@ -74,6 +76,7 @@ impl ReadMonitor {
             stop: Arc::default(),
             unpacked: AtomicU64::new(0),
             members: AtomicU64::new(0),
+            began_ns: cpu_ns(),
             limits,
         }
     }
@@ -88,7 +91,7 @@ impl ReadMonitor {
     /// Fails if the reading was interrupted, or has used too much CPU time.
     pub(crate) fn stopped(&self) -> io::Result<()> {
         self.interrupted()?;
-        if cpu_ns() > self.limits.cpu_ns {
+        if cpu_ns().saturating_sub(self.began_ns) > self.limits.cpu_ns {
             let minutes = self.limits.cpu_ns / 60_000_000_000;
             return Err(over_limit(format!(
                 "more than {minutes} minutes of CPU time; give the part around the incident, or fewer files"
