@@ -25,7 +25,6 @@ pub enum Work {
     Dd {
         options: String,
         flow: Flow,
-        /// Arguments of dd.
         dd: Vec<String>,
         /// Bytes of page cache that it fills.
         cached: usize,

@@ -32,7 +32,7 @@ struct Found {
     off: Option<[f64; 2]>,
 }
 
-/// Complete result.
+/// Result of all checks.
 #[derive(Serialize)]
 pub struct Report {
     samples: u64,

@@ -18,7 +18,7 @@ pub struct Trial {
     verdict: Verdict,
     /// Rank of the planted cause among all named features except the role, from 1; 0 if not named.
     rank: usize,
-    /// Whether it is one of several inseparable features.
+    /// True if other features separate the same hosts.
     is_shared: bool,
     first: Option<String>,
     summary: String,

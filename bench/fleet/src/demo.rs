@@ -36,13 +36,13 @@ pub struct Demo<'d> {
     pub versitygw: Option<&'d Path>,
     /// Recording of some minutes; by default, one of this machine is made.
     pub recording: Option<&'d Path>,
-    /// Folder for everything.
+    /// Working folder.
     pub folder: &'d Path,
-    /// Number of hosts.
+    /// Simulated hosts.
     pub hosts: usize,
     /// Hours of the past that exist at the beginning.
     pub hours: u32,
-    /// Interval between deliveries.
+    /// Interval at which each host delivers.
     pub every: Duration,
     /// Duration; `None` means until a signal.
     pub length: Option<Duration>,

@@ -29,8 +29,7 @@ impl FleetProgram<'_> {
         Ok(serde_json::from_slice(&output)?)
     }
 
-    /// Returns the answer to any question, including one about the time until now. If there is nothing to answer with,
-    /// returns the message.
+    /// Returns the answer to a question, which may be about the time until now, or the program's message if it has no answer.
     ///
     /// # Errors
     /// Fails if the program fails otherwise.
@@ -44,7 +43,7 @@ impl FleetProgram<'_> {
         }
     }
 
-    /// Returns its output.
+    /// Returns the program's standard output.
     ///
     /// # Errors
     /// Fails if the program fails.

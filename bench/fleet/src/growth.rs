@@ -35,22 +35,22 @@ pub struct Growth<'g> {
     pub folder: &'g Path,
     /// Activity of the hosts.
     pub recorded: &'g RecordedMinutes,
-    /// Number of hours.
+    /// Hours in the store.
     pub hours: u32,
     /// Number of runs of `sick`.
     pub runs: usize,
     /// Seed of the fleets.
     pub seed: u64,
-    /// Planted cause.
+    /// Cause planted in each fleet.
     pub cause: Cause,
 }
 
 /// Result for a store of one size.
 #[derive(Serialize)]
 pub struct Size {
-    /// Number of hosts.
+    /// Hosts in the store.
     pub hosts: usize,
-    /// Number of hours.
+    /// Hours in the store.
     pub hours: u32,
     /// Layout of the files.
     pub layout: Layout,

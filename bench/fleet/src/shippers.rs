@@ -49,9 +49,9 @@ pub struct Trial<'t> {
     pub versitygw: &'t Path,
     /// Recording that hosts repeat in each of the hours.
     pub recording: &'t Path,
-    /// Folder for everything.
+    /// Working folder.
     pub folder: &'t Path,
-    /// Number of hosts.
+    /// Simulated hosts.
     pub hosts: usize,
     /// Number of hours that each records, one per minute.
     pub hours: u32,

@@ -187,7 +187,7 @@ pub struct StoreWriter<'w> {
     pub folder: &'w Path,
     /// Start of the first hour, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Number of hours.
+    /// Hours to write.
     pub hours: u32,
     /// Layout of the files.
     pub layout: Layout,

@@ -21,6 +21,8 @@ quantities! { Cpu;
         = each(iowait / [user] + [nice] + [system] + [irq] + [softirq] + [steal] + [idle] + [iowait]);
     IDLE = "core.unused" "ratio" "share idle, waiting for I/O apart", "/proc/stat"
         = each(idle / [user] + [nice] + [system] + [irq] + [softirq] + [steal] + [idle] + [iowait]);
+    CHARGED_TIME = "core.charged" "ratio" "share of the time that was charged to any mode", "/proc/stat"
+        = rate([user] + [nice] + [system] + [irq] + [softirq] + [steal] + [idle] + [iowait]);
     IDLE_TIME = "core.idle" "ratio" "share of the time in which it idled", "/proc/stat" = rate([idle] + [iowait]);
     INTERRUPT_TIME = "core.interrupt_time" "ratio" "share of the time in interrupts and softirqs", "/proc/stat" = rate([irq] + [softirq]);
 }

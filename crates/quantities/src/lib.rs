@@ -23,6 +23,7 @@ mod sql;
 
 pub mod cpu;
 pub mod disk;
+pub mod group;
 pub mod interface;
 pub mod pressure;
 
@@ -33,5 +34,5 @@ pub use over::growths;
 
 /// Returns all quantities.
 pub fn all() -> impl Iterator<Item = &'static Declaration> {
-    [cpu::ALL, disk::ALL, interface::ALL, pressure::ALL].into_iter().flatten().copied()
+    [cpu::ALL, disk::ALL, group::ALL, interface::ALL, pressure::ALL].into_iter().flatten().copied()
 }

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{Disk, Family, Group, Interface, Pressure};
-use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
-use whyslow_quantities::{Quantity, cpu, disk, interface, pressure};
+use whyslow_quantities::{Quantity, cpu, disk, group, interface, pressure};
 
 /// Maximum number of values in each series.
 const KEPT: usize = 240;
@@ -77,7 +76,7 @@ impl History {
         }
         steps.insert(CourseOf::Network, network);
         for group in window.changes::<Group>() {
-            steps.insert(CourseOf::Group(group.key().to_string()), rates(&group, &[|g| g.cpu_usage], 1e-9));
+            steps.insert(CourseOf::Group(group.key().to_string()), course_of(&group::CPU, &group));
         }
         // An entity that is gone has no series.
         self.courses.retain(|of, _| steps.contains_key(of));
@@ -94,21 +93,6 @@ fn course_of<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Vec<f
     let steps = quantity.steps(change);
     let is_known = steps.iter().any(|(_, value)| value.is_some());
     steps.into_iter().filter(|_| is_known).map(|(_, value)| value.unwrap_or(f64::NAN)).collect()
-}
-
-/// Returns the summed rate of the counters for each step, times `factor`: NaN where a counter is unknown. A counter that the
-/// kernel does not have adds nothing.
-fn rates<F: Family>(change: &Change<'_, F>, counters: &[fn(&F) -> Counter], factor: f64) -> Vec<f64> {
-    let mut all: Vec<f64> = Vec::new();
-    for counter in counters {
-        let steps: Vec<(f64, Option<f64>)> = change.steps(counter).collect();
-        if steps.iter().any(|(_, growth)| growth.is_some()) {
-            let rate =
-                |(seconds, growth): &(f64, Option<f64>)| growth.map_or(f64::NAN, |growth| growth * factor / seconds);
-            add_up(&mut all, &steps.iter().map(rate).collect::<Vec<f64>>());
-        }
-    }
-    all
 }
 
 /// Adds steps to a sum, aligned at the newest: an entity that was found later has fewer steps.

@@ -358,9 +358,8 @@ impl Judging<'_> {
             let is_in_doubt = |part: &Part| part.in_doubt.iter().any(|entry| of_resource(&entry));
             let lasting = self.grids.iter().filter_map(|grid| grid.lasting(is_in_doubt));
             let Some(lasting) = lasting.max_by_key(|lasting| lasting.during.intervals) else { continue };
-            let in_mean = self.whole.not_cleared.into_iter().flatten();
-            let is_throughout =
-                lasting.during.share >= THROUGHOUT && in_mean.into_iter().any(|entry| entry.id == resource);
+            let mut in_mean = self.whole.not_cleared.into_iter().flatten();
+            let is_throughout = lasting.during.share >= THROUGHOUT && in_mean.any(|entry| entry.id == resource);
             if is_throughout || self.whole.book.resources.is_found(resource, findings) {
                 continue;
             }

@@ -8,7 +8,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
-use whyslow_quantities::cpu;
+use whyslow_quantities::{Quantity, cpu};
 
 /// Inputs of a CPU's signals.
 pub struct CoreUse<'w> {
@@ -47,27 +47,18 @@ impl CoreUse<'_> {
     fn part(&self, f: impl Fn(&Cpu) -> Counter) -> Option<f64> {
         ratio(self.cpu.as_ref()?.rate(f))
     }
-    fn used(&self) -> Option<f64> {
-        sum([self.part(|c| c.user), self.part(|c| c.nice), self.part(|c| c.system), self.interrupt()])
-    }
     fn latency(&self, quantile: f64) -> Option<f64> {
         ratio(self.latency.as_ref()?.quantile(quantile))
     }
     fn interrupt(&self) -> Option<f64> {
-        interrupt(self.cpu.as_ref()?)
-    }
-    fn idle(&self) -> Option<f64> {
-        idle(self.cpu.as_ref()?)
-    }
-    fn all(&self) -> Option<f64> {
-        sum([self.used(), self.idle(), self.part(|c| c.steal)])
+        cpu::INTERRUPT_TIME.over(self.cpu.as_ref())
     }
     /// Returns the time that is charged to no mode. A kernel that samples by its tick has no tick while it idles, and charges
     /// interrupts that come then to no task, but does not count them as idle either (Documentation/admin-guide/cpu-load.rst;
     /// kernel/time/tick-sched.c: tick_nohz_irq_enter).
     fn uncharged(&self) -> Option<f64> {
         self.part(|c| c.idle)?;
-        self.all().map(|all| (1.0 - all).max(0.0))
+        cpu::CHARGED_TIME.over(self.cpu.as_ref()).map(|charged| (1.0 - charged).max(0.0))
     }
     fn interrupt_most(&self) -> Option<f64> {
         sum([self.interrupt(), self.uncharged()]).map(|s| s.min(1.0))
@@ -97,14 +88,6 @@ fn total(times: &[(&str, f64)]) -> Option<f64> {
 /// Returns the name of the largest share.
 fn largest<'w>(times: &[(&'w str, f64)]) -> Option<&'w str> {
     times.iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| *name)
-}
-
-fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
-    cpu::IDLE_TIME.over(cpu)
-}
-
-fn interrupt(cpu: &Change<'_, Cpu>) -> Option<f64> {
-    cpu::INTERRUPT_TIME.over(cpu)
 }
 
 signals! { c: CoreUse<'_>;
@@ -213,10 +196,10 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let latencies = window.changes::<RunQueue>();
     let packets_of_all = softnet.values().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
     let packet_cpus = softnet.len();
-    let shares_of = |share: fn(&Change<'_, Cpu>) -> Option<f64>| -> Vec<(u32, f64)> {
-        cpus.iter().filter_map(|(number, cpu)| Some((*number, share(cpu)?))).collect()
+    let shares_of = |share: &Quantity<Cpu>| -> Vec<(u32, f64)> {
+        cpus.iter().filter_map(|(number, cpu)| Some((*number, share.over(cpu)?))).collect()
     };
-    let (idle, interrupt) = (shares_of(idle), shares_of(interrupt));
+    let (idle, interrupt) = (shares_of(&cpu::IDLE_TIME), shares_of(&cpu::INTERRUPT_TIME));
     let use_of = |number: u32| {
         let of_others =
             |all: &[(u32, f64)]| mean(all.iter().filter(|(other, _)| *other != number).map(|(_, share)| *share));

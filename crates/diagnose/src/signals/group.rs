@@ -11,6 +11,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::group;
 
 /// A control group over the window.
 pub struct GroupUse<'w> {
@@ -118,7 +119,7 @@ fn sum_within(group: &str, sums: &BTreeMap<&str, f64>) -> Option<f64> {
 /// Returns the CPUs used by the processes of a group that can have a quota, but whose CPU time is not counted: in version 1,
 /// `cpu` and `cpuacct` can be separate hierarchies.
 fn cpu_of_members(change: &Change<'_, Group>, tasks: &[TaskUse]) -> Option<f64> {
-    if change.rate(|g| g.cpu_usage).is_some() || change.last().periods.get().is_none() {
+    if group::CPU.over(change).is_some() || change.last().periods.get().is_none() {
         return None;
     }
     let members = tasks.iter().filter(|task| in_group(task.cgroup.as_deref(), change.key()));
@@ -161,7 +162,7 @@ impl GroupUse<'_> {
 }
 
 signals! { g: GroupUse<'_>;
-    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt; without it, ΣΔCPU time of its processes / Δt", "cpu.stat, cpuacct.usage, /proc/PID/stat", normal "below the quota" => ratio(g.rate(|g| g.cpu_usage)).or(g.members_cpu);
+    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt; without it, ΣΔCPU time of its processes / Δt", "cpu.stat, cpuacct.usage, /proc/PID/stat", normal "below the quota" => group::CPU.over(&g.change).or(g.members_cpu);
     "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us", normal "above what the group wants to use" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
     "group.periods" "count" "periods of the quota in the window in which it ran", "Δnr_periods", "cpu.stat (sched-bwc.rst)" => g.grown(|g| g.periods);

@@ -2,11 +2,12 @@
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Group, GroupIo, Process};
+use whyslow_quantities::group;
 
 chart_table! {
     "cgroup.cpu" "CPUs used by control groups" in "count" "CPU time, as a number of CPUs; groups without groups below them.";
     Lines "only if any"; shows "group.cpu" "group.cpu_quota";
-    Group, TopLeaves(6) { "": rate(cpu_usage); }
+    Group, TopLeaves(6) { "": of(group::CPU); }
 
     "cgroup.throttled" "Throttled control groups" in "count" "Time in which groups were stopped by their CPU quota, as a number of CPUs.";
     Lines "only if any"; shows "group.throttled" "group.throttled_cpus" "group.throttled_periods" "group.periods";

@@ -8,6 +8,7 @@ use whyslow_model::catalogue::{Group, GroupIo};
 use whyslow_model::cgroup::in_group;
 use whyslow_model::human;
 use whyslow_model::value::Name;
+use whyslow_quantities::group;
 
 pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
     let changes = context.rates.changes::<Group>();
@@ -17,7 +18,7 @@ pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
     heading(&mut lines, "CPU");
     let quota = last.quota.get().zip(last.period.get()).map(|(quota, period)| quota / period);
     lines.extend(pairs(&[
-        ("CPU time used", Value::share(ratio(change.rate(|g| g.cpu_usage)))),
+        ("CPU time used", Value::share(group::CPU.over(change))),
         ("CPU time it may use (quota)", Value::share(quota)),
         ("periods in which its quota ran out", Value::share(throttled(change))),
         ("time it was throttled, summed over CPUs", Value::share(ratio(change.rate(|g| g.throttled_time)))),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Group, GroupIo};
 use whyslow_model::value::Name;
 use whyslow_model::window::Change;
+use whyslow_quantities::group;
 
 pub(super) const COLUMNS: [Column; 11] = [
     Column::words("GROUP", 20, 0).growing(),
@@ -61,7 +62,7 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
                 Value::share(ratio(change.rate(|g| g.psi_memory_some))),
                 Value::share(ratio(change.rate(|g| g.psi_io_some))),
                 Value::share(throttled(change)),
-                Value::share(ratio(change.rate(|g| g.cpu_usage))),
+                Value::share(group::CPU.over(change)),
                 Value::number(last.memory.get(), "bytes"),
                 Value::number(last.memory_max.get(), "bytes"),
                 Value::number(read, "bytes/s"),
