@@ -19,7 +19,7 @@ mod setting;
 pub use http::{HttpAnswer, HttpServer, PATIENCE, UrlOn, http_get, wait_for};
 pub use loop_device::LoopDevice;
 pub use random::{Random, window_of};
-pub use rules::{cause_files, rule_files};
+pub use rules::{cause_files, recommended_actions, rule_files};
 pub use setting::RestoredSetting;
 
 use std::io;

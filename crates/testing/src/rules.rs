@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use toml::{Table, Value};
 
 /// Returns the files of all rules, those of causes in subfolders.
 ///
@@ -22,6 +23,21 @@ pub fn cause_files() -> Vec<PathBuf> {
     let causes: Vec<PathBuf> = rule_files().into_iter().filter(is_cause).collect();
     assert!(causes.len() > 100, "only {} causes", causes.len());
     causes
+}
+
+/// Returns the actions that causes recommend, their variants included, with the file of each.
+///
+/// # Panics
+/// Panics if a file is not TOML.
+pub fn recommended_actions() -> Vec<(PathBuf, Value)> {
+    let list = |of: &Table, key: &str| of.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let of_file = |path: PathBuf| {
+        let cause: Table = fs::read_to_string(&path).expect("a text").parse().expect("TOML");
+        let variants = list(&cause, "variant");
+        let all = std::iter::once(&cause).chain(variants.iter().filter_map(Value::as_table));
+        all.flat_map(|of| list(of, "actions")).map(|action| (path.clone(), action)).collect::<Vec<_>>()
+    };
+    cause_files().into_iter().flat_map(of_file).collect()
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

@@ -2,11 +2,10 @@
 
 use super::args::TryArgs;
 use super::task::Task;
-use std::fs;
-use toml::{Table, Value};
+use toml::Value;
 use whyslow_model::listing::split_set_value;
 use whyslow_model::tune::Risk;
-use whyslow_testing::cause_files;
+use whyslow_testing::recommended_actions;
 use whyslow_tune::{Catalogue, Machine};
 
 /// Acceptable failures of a trial on a machine without the target, or with the setting already in place.
@@ -22,26 +21,23 @@ struct Proposed {
 
 fn proposed() -> Vec<Proposed> {
     let mut all = Vec::new();
-    for path in cause_files() {
-        let cause: Table = fs::read_to_string(&path).unwrap().parse().unwrap();
-        let file = path.file_name().unwrap().to_str().unwrap();
-        let list = |of: &Table, key: &str| of.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-        let mut actions = list(&cause, "actions");
-        actions.extend(list(&cause, "variant").iter().filter_map(Value::as_table).flat_map(|v| list(v, "actions")));
-        for action in actions.iter().filter(|action| action["kind"].as_str() == Some("tunable")) {
-            let trial = action.get("trial").and_then(Value::as_table).unwrap_or_else(|| panic!("{file}: no trial"));
-            let flag = |name: &str| trial.get(name).and_then(Value::as_bool).unwrap_or_default();
-            let text = |value: &Value| filled(value.as_str().unwrap());
-            let mut words = vec!["whyslow".to_owned(), "try".to_owned()];
-            let set = action["set"].as_table().unwrap();
-            let value = |value: &Value| split_set_value(&text(value)).0.to_owned();
-            words.extend(set.iter().map(|(name, to)| format!("{}={}", filled(name), value(to))));
-            words.extend(flag("before").then(|| "--before".to_owned()));
-            for name in ["metric", "guard", "moves"] {
-                words.extend(trial.get(name).map(|value| format!("--{name}={}", text(value))));
-            }
-            all.push(Proposed { file: file.to_owned(), words, is_risky: flag("risky") });
+    for (path, action) in recommended_actions() {
+        if action["kind"].as_str() != Some("tunable") {
+            continue;
         }
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let trial = action.get("trial").and_then(Value::as_table).unwrap_or_else(|| panic!("{file}: no trial"));
+        let flag = |name: &str| trial.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let text = |value: &Value| filled(value.as_str().unwrap());
+        let mut words = vec!["whyslow".to_owned(), "try".to_owned()];
+        let set = action["set"].as_table().unwrap();
+        let value = |value: &Value| split_set_value(&text(value)).0.to_owned();
+        words.extend(set.iter().map(|(name, to)| format!("{}={}", filled(name), value(to))));
+        words.extend(flag("before").then(|| "--before".to_owned()));
+        for name in ["metric", "guard", "moves"] {
+            words.extend(trial.get(name).map(|value| format!("--{name}={}", text(value))));
+        }
+        all.push(Proposed { file: file.to_owned(), words, is_risky: flag("risky") });
     }
     assert!(all.len() > 15, "{}", all.len());
     all
