@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 impl Window {
     /// Returns the part from one snapshot to another, by position, as if a capture had only this part. Takes over the
     /// rows of families that the part lacks entirely: settings and inventory hold throughout, and the output of another
-    /// tool from another time (`top -b -n 2` before a minute of `vmstat`) is the best that is known about the rest.
+    /// tool shortly before or after (`top -b -n 2` before a minute of `vmstat`) is the best that is known about the rest.
     /// Omits counts since boot.
     pub fn part(&self, from: usize, to: usize) -> Self {
         let mut snapshots = self.snapshots[from..=to].to_vec();
@@ -51,6 +51,10 @@ fn is_level<F: Family>(row: &F, column: usize) -> bool {
     matches!(row.value(column), Some(Value::Gauge(level)) if level.get().is_some())
 }
 
+/// Maximum time between a part and a reading of activity that is taken over. Run queues and processes change within minutes; what
+/// ran at noon says nothing of the night. Longer than the interval of most recorders (10 minutes).
+const SHORTLY_NS: u64 = 15 * 60 * 1_000_000_000;
+
 /// Adds the rows of families that a part lacks.
 struct TakeOver<'w> {
     all: &'w [Snapshot],
@@ -64,7 +68,8 @@ impl EachFamily for TakeOver<'_> {
         let to = self.from + self.part.len() - 1;
         let with_rows: Vec<usize> = (0..self.all.len()).filter(|at| !F::rows(&self.all[*at]).is_empty()).collect();
         let is_within = with_rows.iter().any(|at| (self.from + 1..=to).contains(at));
-        if F::INFO.events || with_rows.is_empty() || is_within {
+        let is_activity = F::INFO.metrics.iter().any(|metric| metric.kind == MetricKind::Counter);
+        if F::INFO.events || with_rows.is_empty() || is_within || (is_activity && !self.is_near(&with_rows)) {
             return;
         }
         // Uses the last known rows before the part; for entities without any, the first known rows after it.
@@ -92,6 +97,17 @@ impl EachFamily for TakeOver<'_> {
 }
 
 impl<'w> TakeOver<'w> {
+    /// Returns true if one of the snapshots was taken shortly before or after the part, or if two of them span it.
+    fn is_near(&self, with_rows: &[usize]) -> bool {
+        let to = self.from + self.part.len() - 1;
+        let gap = |from: usize, to: usize| self.all[to].boot_ns.saturating_sub(self.all[from].boot_ns);
+        let before = with_rows.iter().rfind(|at| **at <= self.from);
+        let after = with_rows.iter().find(|at| **at >= to);
+        (before.is_some() && after.is_some())
+            || before.is_some_and(|before| gap(*before, self.from) <= SHORTLY_NS)
+            || after.is_some_and(|after| gap(to, *after) <= SHORTLY_NS)
+    }
+
     /// Returns the interval that spans the part, for a tool with longer intervals; for a tool that ran at another time,
     /// all of its time.
     fn interval(&self, with_rows: &[usize]) -> Option<[&'w Snapshot; 2]> {
@@ -123,7 +139,7 @@ fn scaled<F: Family>(earlier: &F, later: &F, scale: f64) -> F {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Disk, LogLine, MachineInfo, Process};
+    use crate::catalogue::{Disk, LogLine, MachineInfo, Process, System};
     use crate::key::{MachineKey, TaskKey};
 
     const SECOND: u64 = 1_000_000_000;
@@ -164,5 +180,18 @@ mod tests {
         all[2].task.process = vec![process(SECOND)];
         let part = Window::new(all).part(4, 5);
         assert_eq!(part.changes::<Process>()[0].rate(|p| p.user), Some(0.5 * SECOND as f64));
+    }
+
+    #[test]
+    fn activity_of_another_hour_is_not_that_of_a_part() {
+        let queue = |running: f64| System { running: running.into(), ..System::new(MachineKey) };
+        let mut all: Vec<Snapshot> = [0, 600, 1200, 36_000].map(snapshot).into();
+        all[3].processor.system = vec![queue(4.0)];
+        all[3].kernel.machine = vec![MachineInfo { processors: 4.0.into(), ..MachineInfo::new(MachineKey) }];
+        let part = Window::new(all.clone()).part(0, 2);
+        assert!(part.the::<System>().is_none(), "the queue of ten hours later");
+        assert!(part.the::<MachineInfo>().is_some());
+        all[3].boot_ns = 1500 * SECOND;
+        assert!(Window::new(all).part(0, 2).the::<System>().is_some(), "five minutes later");
     }
 }
