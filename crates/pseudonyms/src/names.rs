@@ -530,7 +530,7 @@ mod tests {
     #[test]
     fn words_of_tools_in_a_label_stay() {
         let names = pseudonyms();
-        let kept = "dd of /dev/zero with bs=1048576, line 3";
+        let kept = "dd of /dev/zero bs=1024k, line 3";
         assert_eq!(names.label(kept), kept);
         assert_eq!(names.label("to backup7, line 12"), format!("to name-{}, line 12", token("backup7")));
         assert_eq!(names.label("mysqld (1234) 7"), format!("name-{} (1234) 7", token("mysqld")));

@@ -58,7 +58,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let is_of_command = |c: &&CommandLine| !context.is_past_command || !c.is_plain();
     let command = context.command.as_ref().filter(is_dd).filter(is_of_command);
     let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
-    let block = argument("bs=").or(argument("ibs=")).and_then(block_size);
+    let block_as_given = argument("bs=").or(argument("ibs=")).filter(|block| block_size(block).is_some());
+    let block = block_as_given.and_then(block_size);
     let bytes = summarized.map(|(bytes, _)| bytes).or(records_out.zip(block).map(|(records, block)| records * block));
     let seconds = summarized.and_then(|(_, seconds)| seconds).or(elapsed);
     let Some((bytes, seconds)) = bytes.zip(seconds).filter(|(_, s)| *s > 0.0) else {
@@ -70,9 +71,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         return Ok(());
     };
     let from = argument("if=").unwrap_or("a file");
-    let name = match block {
-        // A repetition is another transfer.
-        Some(block) => format!("dd of {from} with bs={block:.0}, line {line}"),
+    // A repetition is another transfer.
+    let name = match block_as_given {
+        Some(block) => format!("dd of {from} bs={block}, line {line}"),
         None => format!("dd of {from}, line {line}"),
     };
     let row = run.row::<Transfer>(0.0, line, name.into());
