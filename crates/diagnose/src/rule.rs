@@ -96,6 +96,9 @@ pub struct Rule {
     /// Effects of this variant beside those of its cause, such as the cause itself on another subject.
     #[serde(default)]
     pub(crate) also_explains: Vec<String>,
+    /// Effects of its cause that this variant does not show.
+    #[serde(default)]
+    pub(crate) does_not_explain: Vec<String>,
     /// Whether it explains them on any subject: a program that uses up the machine's memory affects every process.
     #[serde(default)]
     pub(crate) explains_all: bool,
@@ -465,6 +468,12 @@ impl Rule {
         let mut rule = Self::deserialize(toml::Deserializer::from(table)).map_err(|e| source.toml_error(&e))?;
         let also = std::mem::take(&mut rule.also_explains);
         rule.explains.extend(also);
+        for effect in std::mem::take(&mut rule.does_not_explain) {
+            let Some(at) = rule.explains.iter().position(|known| *known == effect) else {
+                return Err(source.error(at, format!("does_not_explain: its cause does not explain {effect}")));
+            };
+            rule.explains.remove(at);
+        }
         let scopes = [rule.scope, Scope::Host];
         for EvidenceSpec { signal, expected } in &mut rule.evidence {
             if let Some(known) = find(signal.get_ref(), &scopes).filter(|_| expected.is_empty()) {
