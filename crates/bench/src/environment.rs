@@ -9,6 +9,7 @@ use whyslow_model::diagnosis::Host;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, State};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::cpu;
 use whyslow_sense::{Root, Sampler};
 
 const SETTINGS: [&str; 8] = [
@@ -76,9 +77,7 @@ impl EnvironmentMonitor {
 
 /// Returns the CPU seconds used in a window on all CPUs, without idle and steal.
 pub(crate) fn busy_seconds(window: &Window) -> Option<f64> {
-    let modes: [fn(&Cpu) -> Counter; 5] = [|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq];
-    let busy = |change: &Change<'_, Cpu>| modes.iter().map(|mode| change.grown(mode)).sum::<Option<f64>>();
-    window.changes::<Cpu>().iter().map(busy).sum::<Option<f64>>().map(|ns| ns / 1e9)
+    cpu::BUSY_TIME.total(&window.changes::<Cpu>()).map(|cpus| cpus * window.seconds())
 }
 
 /// Returns whether free memory goes back to the host until it is touched again

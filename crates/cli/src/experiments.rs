@@ -8,7 +8,7 @@ use std::path::Path;
 use whyslow_compare::{
     conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling, inventory, of_capture,
 };
-use whyslow_diagnose::known_signals;
+use whyslow_diagnose::{all_signals, known_signals};
 use whyslow_import::Capture;
 use whyslow_model::baseline::Baseline;
 use whyslow_model::diagnosis::{CaptureComparison, Diagnosis, Finding};
@@ -79,7 +79,12 @@ fn summed_up(capture: &Capture) -> Baseline {
         let window = Window::new(snapshots[ends[0]..=ends[1]].to_vec());
         (window.seconds(), known_signals(&window))
     });
-    of_capture(inventory(&capture.window), &intervals.collect::<Vec<_>>(), &known_signals(&capture.window))
+    of_capture(
+        all_signals(),
+        inventory(&capture.window),
+        &intervals.collect::<Vec<_>>(),
+        &known_signals(&capture.window),
+    )
 }
 
 /// Loads a file of captures as one side of a comparison.

@@ -6,6 +6,7 @@ use crate::options::OutputOptions;
 use crate::output::{Failure, by_ending, quietly};
 use crate::pseudonymise::PseudonymOptions;
 use crate::recordings::{RecordingPeriod, in_words};
+use crate::user_rules;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use std::fs::File;
@@ -54,6 +55,8 @@ enum ExportFormat {
 /// # Errors
 /// Fails on wrong usage, if the recording cannot be read, or if the file cannot be written.
 pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
+    // They declare the users' quantities, which are columns, too.
+    user_rules::load();
     let families = families();
     let missing = || {
         let known = families.iter().map(|family| family.name);

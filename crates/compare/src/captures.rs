@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Experiment, Inventory};
 use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
 use whyslow_model::human;
+use whyslow_model::listing::Signal;
 
 /// Share of a CPU from which the CPU is the limit.
 const CPU_BOUND: f64 = 0.95;
@@ -14,14 +15,15 @@ pub(crate) const BY_CPU: &str = ", limited by a CPU";
 
 /// Summarizes a capture. `inventory` has its settings, `intervals` the known signals of each interval between its
 /// reports, with its length in seconds; `whole` has those of the whole capture, which include results that belong to no
-/// interval.
-pub fn of_capture(
+/// interval. Those of the `signals` are kept that baselines keep.
+pub fn of_capture<'s>(
+    signals: impl IntoIterator<Item = &'s Signal> + Clone,
     inventory: Inventory,
     intervals: &[(f64, Vec<SubjectFigures>)],
     whole: &[SubjectFigures],
 ) -> Baseline {
     let summed_up = |intervals: &[(f64, &[SubjectFigures])]| {
-        let mut summary = Summary::default();
+        let mut summary = Summary::of(signals.clone());
         intervals.iter().for_each(|(seconds, figures)| summary.add(*seconds, figures));
         (summary.seconds(), summary.finish())
     };

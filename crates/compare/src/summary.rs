@@ -3,82 +3,16 @@
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{BaselineSeries, Better, Distribution};
 use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
+use whyslow_model::listing::Signal;
 
 /// Number of means at which pairs are merged: the summary of a day is no larger than that of ten minutes.
 const MOST: usize = 128;
 
-/// Signals that are summarized, and which direction is better, unless that depends on the amount of work. Settings are
-/// in the inventory.
-const KEPT: [(&str, Option<Better>); 61] = {
-    use Better::{Higher, Lower};
-    [
-        ("stall.cpu", Some(Lower)),
-        ("stall.io", Some(Lower)),
-        ("stall.io_full", Some(Lower)),
-        ("stall.memory", Some(Lower)),
-        ("stall.memory_full", Some(Lower)),
-        ("cpu.busy", None),
-        ("cpu.user", None),
-        ("cpu.system", None),
-        ("cpu.interrupt", None),
-        ("cpu.steal", Some(Lower)),
-        ("cpu.iowait", None),
-        ("cpu.waiting", Some(Lower)),
-        ("cpu.run_queue_median", Some(Lower)),
-        ("cpu.run_queue_p99", Some(Lower)),
-        ("cpu.switches", None),
-        ("cpu.forks", None),
-        ("mem.available", Some(Higher)),
-        ("mem.cached", None),
-        ("mem.swap_used", None),
-        ("mem.swap_in_rate", Some(Lower)),
-        ("mem.swap_out_rate", Some(Lower)),
-        ("mem.refault_rate", Some(Lower)),
-        ("mem.direct_scan_rate", Some(Lower)),
-        ("mem.dirty_fill", None),
-        ("net.bytes_rate", None),
-        ("net.retransmit_share", Some(Lower)),
-        ("net.timeouts", Some(Lower)),
-        ("net.listen_overflow_rate", Some(Lower)),
-        ("net.udp_drop_rate", Some(Lower)),
-        ("core.busy", None),
-        ("core.interrupt_most", None),
-        ("core.packets", None),
-        ("disk.reads", None),
-        ("disk.writes", None),
-        ("disk.read_rate", None),
-        ("disk.write_rate", None),
-        ("disk.request_size", None),
-        ("disk.merge_share", None),
-        ("disk.sequential", None),
-        ("disk.wait", Some(Lower)),
-        ("disk.read_wait", Some(Lower)),
-        ("disk.write_wait", Some(Lower)),
-        ("disk.queue_time_p99", Some(Lower)),
-        ("disk.device_time_p50", Some(Lower)),
-        ("disk.device_time_p99", Some(Lower)),
-        ("disk.queue", None),
-        ("disk.busy", None),
-        ("disk.stall", Some(Lower)),
-        ("disk.flushes", None),
-        ("disk.flush_wait", Some(Lower)),
-        ("iface.sending", None),
-        ("iface.receiving", None),
-        ("iface.use", None),
-        ("iface.packets", None),
-        ("iface.packet_size", None),
-        ("iface.backlog", Some(Lower)),
-        ("iface.qdisc_drops", Some(Lower)),
-        ("iface.drops", Some(Lower)),
-        ("iface.errors", Some(Lower)),
-        ("array.degraded", Some(Lower)),
-        ("limit.fill", Some(Lower)),
-    ]
-};
-
 /// Summary of a period in progress. Memory use does not depend on its length.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Summary {
+    /// Signals that are summarized, and which direction is better.
+    kept: BTreeMap<&'static str, Option<Better>>,
     tracks: BTreeMap<(Subject, &'static str), Track>,
     windows: usize,
     /// Number of windows that each mean covers, except the last.
@@ -97,9 +31,15 @@ struct Track {
 }
 
 impl Summary {
+    /// Creates a summary of those of the signals that baselines keep.
+    pub fn of<'s>(signals: impl IntoIterator<Item = &'s Signal>) -> Self {
+        let kept = signals.into_iter().filter(|signal| signal.baseline);
+        let kept = kept.map(|signal| (signal.name, signal.better)).collect();
+        Self { kept, tracks: BTreeMap::new(), windows: 0, width: 1, seconds: 0.0 }
+    }
+
     /// Adds the figures of the next window, which has this length.
     pub fn add(&mut self, seconds: f64, figures: &[SubjectFigures]) {
-        self.width = self.width.max(1);
         if self.windows / self.width >= MOST {
             self.width *= 2;
             self.tracks.values_mut().for_each(Track::halve);
@@ -116,7 +56,7 @@ impl Summary {
 
     fn note(&mut self, at: usize, subject: &Subject, evidence: &Evidence) {
         let Reading::Number(value) = evidence.value else { return };
-        let Some((metric, better)) = KEPT.iter().find(|(metric, _)| *metric == evidence.metric) else { return };
+        let Some((metric, better)) = self.kept.get_key_value(&*evidence.metric) else { return };
         let track = self.tracks.entry((subject.clone(), metric)).or_insert_with(|| Track {
             unit: evidence.unit.clone(),
             better: *better,
@@ -164,6 +104,20 @@ impl Track {
 mod tests {
     use super::*;
 
+    fn summary() -> Summary {
+        let signal = |name, baseline| Signal {
+            name,
+            unit: "bytes/s",
+            help: "",
+            how: "",
+            source: "",
+            normal: "",
+            better: None,
+            baseline,
+        };
+        Summary::of(&[signal("disk.read_rate", true), signal("disk.scheduler", false)])
+    }
+
     fn figures(disk: &str, rate: f64) -> Vec<SubjectFigures> {
         let value = |metric: &str| Evidence {
             metric: metric.into(),
@@ -175,13 +129,13 @@ mod tests {
         };
         vec![SubjectFigures {
             subject: Subject::new("device", disk),
-            values: vec![value("disk.read_rate"), value("no.signal")],
+            values: vec![value("disk.read_rate"), value("disk.scheduler"), value("no.signal")],
         }]
     }
 
     #[test]
     fn a_long_period_takes_no_more_room_than_a_short_one() {
-        let mut summary = Summary::default();
+        let mut summary = summary();
         for window in 0..1000 {
             summary.add(10.0, &figures("vda", f64::from(window)));
         }
@@ -196,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_was_not_there_is_no_zero() {
-        let mut summary = Summary::default();
+        let mut summary = summary();
         for window in 0..20 {
             summary.add(1.0, &figures(if window < 5 { "vda" } else { "vdb" }, 7.0));
         }

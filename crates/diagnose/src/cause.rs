@@ -6,6 +6,7 @@
 //! In `evidence`, a name is that of a signal whose normal value is declared with it; in `culprits`, that of a set of candidates
 //! that several causes share (`rules/culprits.toml`).
 
+use crate::own;
 use crate::rule::{Rule, RuleError, SourceText};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -45,7 +46,34 @@ impl CulpritSets {
 pub(crate) fn parse(source: SourceText<'_>, sets: &CulpritSets) -> Result<Vec<Rule>, RuleError> {
     let cause = source.table()?;
     let whole = cause.span();
+    rules(&source, whole, cause.into_inner(), sets)
+}
+
+/// Parses a user's file: a cause, quantities of the user's own (`[[quantity]]`), or both. Returns the rules of the cause, and the
+/// names of the quantities, which are declared.
+///
+/// # Errors
+/// Returns what is wrong, and where. Nothing is declared then.
+pub(crate) fn parse_own(source: SourceText<'_>, sets: &CulpritSets) -> Result<Vec<Rule>, RuleError> {
+    let cause = source.table()?;
+    let whole = cause.span();
     let mut cause = cause.into_inner();
+    let declared = match cause.remove("quantity") {
+        Some(quantities) => own::declare(&source, quantities)?,
+        None => Vec::new(),
+    };
+    if cause.is_empty() && !declared.is_empty() {
+        return Ok(Vec::new());
+    }
+    rules(&source, whole, cause, sets).inspect_err(|_| own::withdraw(&declared))
+}
+
+fn rules(
+    source: &SourceText<'_>,
+    whole: Range<usize>,
+    mut cause: DeTable<'_>,
+    sets: &CulpritSets,
+) -> Result<Vec<Rule>, RuleError> {
     let variants = match cause.remove("variant").map(Spanned::into_inner) {
         None => vec![Spanned::new(whole, DeValue::Table(DeTable::new()))],
         Some(DeValue::Array(variants)) => variants.into_iter().collect(),
@@ -65,7 +93,7 @@ pub(crate) fn parse(source: SourceText<'_>, sets: &CulpritSets) -> Result<Vec<Ru
         };
         source.expand(&mut table, "evidence", signal)?;
         source.expand(&mut table, "culprits", |name, span| Ok(at(&span, sets.get(name)?)))?;
-        let rule = Rule::read(&source, Spanned::new(span.clone(), table))?;
+        let rule = Rule::read(source, Spanned::new(span.clone(), table))?;
         if !names.insert(rule.variant.clone()) {
             return Err(source.error(span.start, format!("two variants have the name {:?}", rule.variant)));
         }

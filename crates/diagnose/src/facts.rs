@@ -1,6 +1,5 @@
 //! Everything that rules judge, computed once from a Window.
 
-use crate::impossible;
 use crate::scope::{EntitySources, Scope};
 use crate::signal::{Entity, Signal};
 use crate::signals::blocked::Blocked;
@@ -11,6 +10,7 @@ use crate::signals::task::TaskUse;
 use crate::signals::{io, task};
 use crate::since::History;
 use crate::sources::{Sources, is_bpf};
+use crate::{impossible, own};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use whyslow_model::catalogue::{self, FamilyInfo, Group, Link, Observer, Process, Setting};
@@ -88,6 +88,7 @@ impl Facts {
         let scopes = Scope::ALL.iter().filter(|scope| matches!(scope, Scope::Host | Scope::Disk) || wanted(**scope));
         let mut entities: BTreeMap<Scope, Vec<Entity>> =
             scopes.map(|scope| (*scope, scope.entities(&sources))).collect();
+        own::add(window, &mut host, &mut entities);
         entities.values_mut().flatten().chain([&mut host]).for_each(|entity| add_usual(entity, window.usual()));
         let is_captured = !window.origins().is_empty();
         let mut impossible = Vec::new();

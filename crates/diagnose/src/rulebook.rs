@@ -68,12 +68,12 @@ impl RuleBook {
         book
     }
 
-    /// Adds a user's cause. Each of its rules replaces all rules with the same id and scope.
+    /// Adds a user's file: a cause, whose rules each replace all rules with the same id and scope, and quantities.
     ///
     /// # Errors
     /// Returns what is wrong with the cause, and where; leaves the book unchanged.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), RuleError> {
-        let own = cause::parse(SourceText::checked(file, text), &self.culprit_sets)?;
+        let own = cause::parse_own(SourceText::checked(file, text), &self.culprit_sets)?;
         let is_replaced = |rule: &Rule| own.iter().any(|own| (&own.id, own.scope) == (&rule.id, rule.scope));
         self.rules.retain(|rule| !is_replaced(rule));
         self.rules.extend(own);
@@ -175,6 +175,52 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
         let found = crate::document::findings(&window, &book);
         let own = found.iter().find(|finding| finding.id == "site.queue").expect("the cause");
         assert_eq!((&*own.subject.name, &*own.summary), ("sda", "sda has 40 requests in flight"));
+    }
+
+    #[test]
+    fn a_cause_may_bring_a_quantity_of_its_own() {
+        const QUANTITY: &str = r#"
+id = "site.costly_reads"
+scope = "disk"
+means = "a byte read takes longer than our array promises"
+when = "site.read_cost > 1e-8"
+impact = "disk.stall"
+summary = "each byte read from {subject} takes {site.read_cost}"
+evidence = ["site.read_cost"]
+
+[[quantity]]
+name = "site.read_cost"
+family = "disk"
+unit = "count"
+meaning = "reads in flight for each one that completes"
+of = "read_time"
+per = "read_time + write_time"
+normal = "near the share of reads"
+baseline = true
+"#;
+        let mut book = RuleBook::built_in();
+        assert!(book.add("own.toml", &QUANTITY.replace("name = \"site.read_cost\"", "name = \"disk.wait\"")).is_err());
+        book.add("own.toml", QUANTITY).unwrap();
+        let window = testing::window([0, 10], |t, s| {
+            s.block.disk.push(Disk {
+                weighted_time: (t * 40 * testing::SECOND).into(),
+                busy_time: (t * testing::SECOND).into(),
+                reads: (t * 100).into(),
+                read_time: (t * 30 * testing::SECOND).into(),
+                write_time: (t * 10 * testing::SECOND).into(),
+                ..Disk::new("sda".into())
+            });
+        });
+        let found = crate::document::findings(&window, &book);
+        let own = found.iter().find(|finding| finding.id == "site.costly_reads").expect("the cause");
+        let [cost] = &own.evidence[..] else { panic!("{:?}", own.evidence) };
+        assert_eq!(cost.value, whyslow_model::diagnosis::Reading::Number(0.75));
+        assert_eq!(
+            (&*cost.expected, &*cost.how),
+            ("near the share of reads", "Δread_time / Δ(read_time + write_time)")
+        );
+        assert!(crate::all_signals().any(|signal| signal.name == "site.read_cost" && signal.baseline));
+        crate::own::withdraw(&["site.read_cost".to_owned()]);
     }
 
     #[test]

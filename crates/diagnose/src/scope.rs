@@ -1,6 +1,7 @@
 //! Scopes: the kinds of entity that rules judge. Each is declared once, with its signals and the function that finds its
 //! entities.
 
+use crate::own;
 use crate::signal::{Entity, HasSignals, Signal};
 use crate::signals::blocked::Blocked;
 use crate::signals::group::BlockedMembers;
@@ -52,8 +53,8 @@ macro_rules! scopes {
             /// All scopes.
             pub const ALL: &'static [Self] = &[ $( Self::$Scope ),* ];
 
-            /// Returns the signals of this kind of entity.
-            pub fn signals(self) -> &'static [Signal] {
+            /// Returns the signals of this kind of entity that the program declares.
+            pub(crate) fn built_in_signals(self) -> &'static [Signal] {
                 match self {
                     $( Self::$Scope => <$Source as HasSignals>::SIGNALS, )*
                 }
@@ -74,6 +75,18 @@ macro_rules! scopes {
             }
         }
     };
+}
+
+impl Scope {
+    /// Returns the signals of this kind of entity: those of the program, then the quantities that users declared.
+    pub fn signals(self) -> &'static [Signal] {
+        own::signals(self).unwrap_or_else(|| self.built_in_signals())
+    }
+}
+
+/// Returns the signals of all kinds of entities.
+pub fn all_signals() -> impl Iterator<Item = &'static Signal> + Clone {
+    Scope::ALL.iter().flat_map(|scope| scope.signals())
 }
 
 scopes! { of;
@@ -158,7 +171,7 @@ scopes! { of;
     /// A device with several paths.
     Multipath (listed) from volume::Paths<'_> => volume::multipath_devices(of.window);
     /// An NFS mount.
-    Nfs (listed) from filesystem::NfsUse<'_> => filesystem::nfs_mounts(of.window);
+    Nfs (listed) from Change<'_, catalogue::NfsMount> => filesystem::nfs_mounts(of.window);
     /// A program in a profile of CPU time.
     Profile (listed) from catalogue::Profile => reports::profiles(of.window);
     /// A database instance that reported on itself.
@@ -191,7 +204,7 @@ mod tests {
     #[test]
     fn what_is_1_or_0_is_a_flag() {
         let is_flag = |help: &str| ["1 where", "1 if", "1 for"].iter().any(|words| help.starts_with(words));
-        let signals = Scope::ALL.iter().flat_map(|scope| scope.signals());
+        let signals = all_signals();
         let wrong: Vec<&str> = signals.filter(|s| is_flag(s.help) && s.unit != "flag").map(|s| s.name).collect();
         assert_eq!(wrong, [""; 0]);
     }

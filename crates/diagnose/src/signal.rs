@@ -143,15 +143,18 @@ impl IntoReading for &str {
     }
 }
 
-/// Declares the signals computed from a type: the quantities of the entity whose change is given, and further signals, one per
-/// entry: name, unit, sentence, formula, source, and the formula in Rust.
+/// Declares the signals computed from a type: the quantities of the entity whose change is given; quantities of several entities
+/// or families, with the value in Rust; and further signals, one per entry: name, unit, sentence, formula, source, and the formula
+/// in Rust.
 macro_rules! signals {
-    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )* $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal $(, normal $normal:literal)? => $value:expr; )*) => {
+    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )* $( as $declared:path => $computed:expr; )* $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal $(, normal $normal:literal)? $(, better $better:ident)? $(, baseline $baseline:literal)? => $value:expr; )*) => {
         impl $crate::signal::HasSignals for $Type {
             const SIGNALS: &'static [$crate::signal::Signal] = &[
                 $( $( $crate::signal::of_quantity(&$quantity.declaration), )+ )*
+                $( $crate::signal::of_quantity(&$declared.declaration), )*
                 $( $crate::signal::Signal {
                     name: $name, unit: $unit, help: $help, how: $how, source: $source, normal: concat!($($normal)?),
+                    better: whyslow_quantities::better!($($better)?), baseline: $($baseline ||)? false,
                 } ),*
             ];
 
@@ -160,6 +163,7 @@ macro_rules! signals {
                 let $of = self;
                 vec![
                     $( $( $quantity.over($change).into_reading(), )+ )*
+                    $( $computed.into_reading(), )*
                     $( $value.into_reading() ),*
                 ]
             }
@@ -171,8 +175,8 @@ pub(crate) use signals;
 
 /// Converts the declaration of a quantity to a signal.
 pub(crate) const fn of_quantity(declaration: &Declaration) -> Signal {
-    let Declaration { name, unit, meaning: help, formula: how, source, normal, .. } = *declaration;
-    Signal { name, unit, help, how, source, normal }
+    let Declaration { name, unit, meaning: help, formula: how, source, normal, better, baseline, .. } = *declaration;
+    Signal { name, unit, help, how, source, normal, better, baseline }
 }
 
 /// Returns `a / b`; `None` if either is unknown or `b` is 0.

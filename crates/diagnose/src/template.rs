@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_noun_after_a_count_agrees_with_it() {
         for rule in RuleBook::built_in().all() {
-            let signals = || Scope::ALL.iter().flat_map(|scope| scope.signals());
+            let signals = crate::all_signals;
             let is_count = |name: &str| signals().any(|s| s.name == name && s.unit == "count");
             let actions = rule.actions.iter().flat_map(|action| [Some(&action.text), action.expect.as_ref()]);
             let texts = [Some(&rule.summary), rule.summary_unattributed.as_ref(), rule.how_bad.as_ref()];

@@ -1,5 +1,6 @@
 //! What `whyslow rules` and `whyslow formats` list.
 
+use crate::baseline::Better;
 use crate::diagnosis::ActionKind;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -102,6 +103,12 @@ pub struct Signal {
     pub source: &'static str,
     /// The value at which nobody would look twice, in words; empty where it depends on the cause it is evidence of.
     pub normal: &'static str,
+    /// The direction that is better, unless that depends on the amount of work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
+    /// Whether baselines keep it. Settings are in their inventory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub baseline: bool,
 }
 
 /// A format's description.

@@ -2,6 +2,7 @@
 
 use crate::expression::{Expression, StepAmount, Sum};
 use std::marker::PhantomData;
+use whyslow_model::baseline::Better;
 use whyslow_model::catalogue::{FamilyInfo, Unit};
 
 /// Declaration of a quantity.
@@ -19,6 +20,10 @@ pub struct Declaration {
     pub source: &'static str,
     /// Value that is not suspicious, in words. Empty if that depends on the cause that the quantity is evidence of.
     pub normal: &'static str,
+    /// Direction that is better, unless that depends on the amount of work.
+    pub better: Option<Better>,
+    /// True if baselines keep it.
+    pub baseline: bool,
     /// Family of the catalogue whose columns it is computed from.
     pub family: &'static FamilyInfo,
     /// Computation.
@@ -30,7 +35,7 @@ pub struct Declaration {
 impl Declaration {
     /// Returns how many of the column's units make one unit of quantities. The catalogue has times in nanoseconds and traffic in
     /// bytes; quantities have seconds and bits.
-    pub(crate) fn scale(&self, column: usize) -> f64 {
+    pub fn scale(&self, column: usize) -> f64 {
         match self.family.metrics[column].unit {
             Unit::Nanoseconds => 1e9,
             Unit::Bytes if self.unit == BITS => 0.125,
@@ -108,7 +113,7 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, the normal value if
-/// that does not depend on the cause, and the computation.
+/// that does not depend on the cause, the direction that is better, whether baselines keep it, and the computation.
 ///
 /// ```text
 /// quantities! { Disk;
@@ -118,11 +123,12 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// }
 /// ```
 ///
-/// `a + b | c` is the sum of `a` and `b`, or `c` if the sum is unknown. `a + [b]` is `a` if `b` is unknown.
+/// `a + b | c` is the sum of `a` and `b`, or `c` if the sum is unknown. `a + [b]` is `a` if `b` is unknown. `(SUM)` is a sum that
+/// several quantities share.
 macro_rules! quantities {
     ($Family:ident; $(
         $(#[$doc:meta])*
-        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:literal)?
+        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:literal)? $(, better $better:ident)? $(, baseline $baseline:literal)?
             = $how:ident($($terms:tt)+) $(at most $most:literal)?;
     )+) => {
         $(
@@ -140,6 +146,8 @@ macro_rules! quantities {
                     formula: FORMULA.text(),
                     source: $source,
                     normal: concat!($($normal)?),
+                    better: $crate::better!($($better)?),
+                    baseline: $($baseline ||)? false,
                     family: FAMILY,
                     expression: EXPRESSION,
                     at_most: $crate::declare::at_most!($($most)?),
@@ -149,6 +157,20 @@ macro_rules! quantities {
 
         /// All quantities of this family.
         pub static ALL: &[&$crate::Declaration] = &[ $( &$NAME.declaration ),+ ];
+    };
+}
+
+/// Direction that is better: `lower`, `higher`, or nothing.
+#[macro_export]
+macro_rules! better {
+    () => {
+        None
+    };
+    (lower) => {
+        Some($crate::Better::Lower)
+    };
+    (higher) => {
+        Some($crate::Better::Higher)
     };
 }
 
@@ -188,64 +210,81 @@ macro_rules! or {
 }
 
 macro_rules! sum {
-    ($family:ident $( $of:tt $(+ $of_more:tt)* )|+) => {
+    ($family:tt ($SUM:ident)) => { $SUM };
+    ($family:tt $( $of:tt $(+ $of_more:tt)* )|+) => {
         &[ $( &[ $crate::declare::term!($family $of) $(, $crate::declare::term!($family $of_more) )* ] ),+ ]
     };
 }
 
 macro_rules! term {
-    ($family:ident [ $of:ident ]) => {
+    ($family:tt [ $of:ident ]) => {
         $crate::Term { column: $crate::column($family, stringify!($of)), is_optional: true }
     };
-    ($family:ident $of:ident) => {
+    ($family:tt $of:ident) => {
         $crate::Term { column: $crate::column($family, stringify!($of)), is_optional: false }
     };
 }
 
 pub(crate) use {at_most, expression, or, quantities, sum, term};
 
+/// Returns the units that a quantity can have, which follow from those of its counters.
+///
+/// # Errors
+/// Returns what does not fit together.
+pub(crate) fn units_of(quantity: &Declaration) -> Result<&'static [&'static str], String> {
+    match &quantity.expression {
+        Expression::Rate(of) => match unit_of(quantity, std::iter::once(*of))? {
+            "" => Ok(&["1/s"]),
+            "s" => Ok(&["ratio", "count"]),
+            _ => Ok(&["bytes/s", BITS]),
+        },
+        Expression::Quotient { pairs, or } => {
+            let all = || pairs.iter().chain(or);
+            let of = unit_of(quantity, all().map(|pair| pair.of))?;
+            match (of, unit_of(quantity, all().map(|pair| pair.per))?) {
+                (of, per) if of == per => Ok(&["ratio", "count"]),
+                ("", "s") => Ok(&["1/s"]),
+                ("s", "") => Ok(&["s"]),
+                ("bytes", "") => Ok(&["bytes"]),
+                (of, per) => Err(format!("{}: there is no unit for {of:?} per {per:?}", quantity.name)),
+            }
+        }
+    }
+}
+
+/// Returns the unit of counters that are added.
+fn unit_of(quantity: &Declaration, sums: impl Iterator<Item = Sum>) -> Result<&'static str, String> {
+    let mut units = sums.flat_map(|sum| sum.iter().copied().flatten()).map(|term| {
+        match quantity.family.metrics[term.column].unit {
+            Unit::Nanoseconds => Ok("s"),
+            Unit::Bytes => Ok("bytes"),
+            Unit::Count => Ok(""),
+            other => Err(format!("{}: {other:?} do not add up", quantity.name)),
+        }
+    });
+    let first = units.next().unwrap_or(Ok(""))?;
+    match units.find(|unit| *unit != Ok(first)) {
+        Some(other) => other.and(Err(format!("{}: counters of different units are added", quantity.name))),
+        None => Ok(first),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-
-    /// Returns the unit of counters that are added.
-    fn unit_of(quantity: &Declaration, sums: impl Iterator<Item = Sum>) -> &'static str {
-        let terms = sums.flat_map(|sum| sum.iter().copied().flatten());
-        let units: BTreeSet<&str> = terms
-            .map(|term| match quantity.family.metrics[term.column].unit {
-                Unit::Nanoseconds => "s",
-                Unit::Bytes => "bytes",
-                Unit::Count => "",
-                other => panic!("{}: a sum of {other:?}", quantity.name),
-            })
-            .collect();
-        assert_eq!(units.len(), 1, "{}: a sum of {units:?}", quantity.name);
-        units.into_iter().next().unwrap()
-    }
 
     #[test]
     fn units_follow_from_those_of_the_catalogue() {
         for quantity in crate::all() {
-            let units: &[&str] = match &quantity.expression {
-                Expression::Rate(of) => match unit_of(quantity, std::iter::once(*of)) {
-                    "" => &["1/s"],
-                    "s" => &["ratio", "count"],
-                    _ => &["bytes/s", BITS],
-                },
-                Expression::Quotient { pairs, or } => {
-                    let all = || pairs.iter().chain(or);
-                    let of = unit_of(quantity, all().map(|pair| pair.of));
-                    match (of, unit_of(quantity, all().map(|pair| pair.per))) {
-                        (of, per) if of == per => &["ratio", "count"],
-                        ("", "s") => &["1/s"],
-                        ("s", "") => &["s"],
-                        ("bytes", "") => &["bytes"],
-                        (of, per) => panic!("{}: {of} per {per}", quantity.name),
-                    }
-                }
-            };
+            let units = units_of(quantity).unwrap();
             assert!(units.contains(&quantity.unit), "{}: {} is none of {units:?}", quantity.name, quantity.unit);
         }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> = crate::all().map(|quantity| quantity.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
     }
 }

@@ -21,18 +21,50 @@ mod formula;
 mod over;
 mod sql;
 
+pub mod connection;
 pub mod cpu;
 pub mod disk;
 pub mod group;
 pub mod interface;
+pub mod interrupt;
+pub mod nfs;
+pub mod node;
+pub mod own;
 pub mod pressure;
+pub mod process;
+pub mod protocol;
+pub mod qdisc;
+pub mod system;
+pub mod vmstat;
 
 pub use declare::{Declaration, Quantity, column};
 pub use expression::{Expression, Pair, StepAmount, Sum, Term};
 pub(crate) use formula::Formula;
 pub use over::growths;
+pub use whyslow_model::baseline::Better;
 
 /// Returns all quantities.
 pub fn all() -> impl Iterator<Item = &'static Declaration> {
-    [cpu::ALL, disk::ALL, group::ALL, interface::ALL, pressure::ALL].into_iter().flatten().copied()
+    let all = [
+        connection::ALL,
+        cpu::ALL,
+        cpu::mean::ALL,
+        disk::ALL,
+        group::ALL,
+        group::io::ALL,
+        interface::ALL,
+        interrupt::line::ALL,
+        interrupt::softirq::ALL,
+        interrupt::softnet::ALL,
+        nfs::ALL,
+        node::ALL,
+        pressure::ALL,
+        process::ALL,
+        process::thread::ALL,
+        protocol::ALL,
+        qdisc::ALL,
+        system::ALL,
+        vmstat::ALL,
+    ];
+    all.into_iter().flatten().copied()
 }

@@ -25,6 +25,14 @@ impl<F: Family> Quantity<F> {
         self.declaration.value(amounts.filter_map(|(_, amount)| amount).reduce(StepAmount::plus)?)
     }
 
+    /// Returns the sum of the values of several entities: the segments sent in all network namespaces.
+    pub fn total<'c, 'w: 'c>(&self, changes: impl IntoIterator<Item = &'c Change<'w, F>>) -> Option<f64>
+    where
+        F: 'w,
+    {
+        changes.into_iter().filter_map(|change| self.over(change)).reduce(|a, b| a + b)
+    }
+
     /// Returns each step of an entity: its length in seconds, and the value, `None` if it is unknown. The time since boot has no
     /// steps, because the distribution of the growth over it is unknown.
     pub fn steps(&self, change: &Change<'_, F>) -> Vec<(f64, Option<f64>)> {

@@ -28,49 +28,6 @@ const STATUS: &str = "var/lib/dpkg/status";
 
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
-/// Families and metrics that appear only in the output of other tools.
-const CAPTURES_ONLY: [&str; 39] = [
-    "array.battery",
-    "array.cache",
-    "array.cache_wanted",
-    "board",
-    "condition",
-    "cpu_mean",
-    "database",
-    "disk.service_time",
-    "disk.transfer_time",
-    "disk.transfers",
-    "drive",
-    "frequency.base",
-    "frequency.busy",
-    "frequency.busy_share",
-    "guest_memory.resident",
-    "latency",
-    "link.advertised_speed",
-    "link.auto_negotiation",
-    "link.flow_control",
-    "link.module_alarms",
-    "link.partner_speed",
-    "link.supported_speed",
-    "log.clock",
-    "log.printed",
-    "log.repeated",
-    "log_read",
-    "logical_partition",
-    "monitor",
-    "nfs.age",
-    "off_cpu",
-    "ping",
-    "process.cpu_time",
-    "profile",
-    "qdisc.sending",
-    "thread.cpu_time",
-    "transfer",
-    "usb_link",
-    "wireless",
-    "zone",
-];
-
 /// Families that the recorder writes.
 const OF_RECORDINGS: [&str; 3] = ["finding", "judgement", "sample"];
 
@@ -123,6 +80,16 @@ impl EachFamily for Produced {
     }
 }
 
+/// Returns the metrics of the catalogue: the family, `FAMILY.METRIC`, and whether only the output of other tools has it.
+fn metrics() -> impl Iterator<Item = (&'static str, String, bool)> {
+    families().into_iter().flat_map(|family| {
+        family.metrics.iter().map(move |metric| {
+            let only_captures = family.only_captures || metric.only_captures;
+            (family.name, format!("{}.{}", family.name, metric.name), only_captures)
+        })
+    })
+}
+
 impl Produced {
     fn add(&mut self, mut snapshot: Snapshot) {
         snapshot.each_family(self);
@@ -130,14 +97,12 @@ impl Produced {
 
     /// Lists the metrics of the catalogue that are missing, apart from those that have no reader here.
     fn missing(&self) -> Vec<String> {
-        let metrics = families()
-            .into_iter()
-            .flat_map(|family| family.metrics.iter().map(move |metric| (family.name, metric.name)));
         let elsewhere: Vec<&str> =
-            [&CAPTURES_ONLY[..], &OF_RECORDINGS, &OF_NETWORK_CARDS, &OF_SOME_KERNELS, &OF_BALLOON_DRIVERS].concat();
-        let expected = metrics.map(|(family, metric)| (family, format!("{family}.{metric}")));
-        let expected = expected.filter(|(family, name)| !elsewhere.contains(family) && !elsewhere.contains(&&**name));
-        expected.map(|(_, name)| name).filter(|name| !self.0.contains(name)).collect()
+            [&OF_RECORDINGS[..], &OF_NETWORK_CARDS, &OF_SOME_KERNELS, &OF_BALLOON_DRIVERS].concat();
+        let expected = metrics().filter(|(_, _, only_captures)| !only_captures);
+        let expected =
+            expected.filter(|(family, name, _)| !elsewhere.contains(family) && !elsewhere.contains(&&**name));
+        expected.map(|(_, name, _)| name).filter(|name| !self.0.contains(name)).collect()
     }
 }
 
@@ -198,8 +163,12 @@ fn every_metric_has_a_reader() {
         }
     }
     assert_eq!(produced.missing(), Vec::<String>::new(), "read by none");
-    let unexpected = |name: &&str| produced.0.iter().any(|read| read == name || read.starts_with(&format!("{name}.")));
-    assert_eq!(CAPTURES_ONLY.iter().filter(|name| unexpected(name)).collect::<Vec<_>>(), Vec::<&&str>::new());
+    let unexpected = metrics().filter(|(_, name, only_captures)| *only_captures && produced.0.contains(name));
+    assert_eq!(
+        unexpected.map(|(_, name, _)| name).collect::<Vec<_>>(),
+        Vec::<String>::new(),
+        "declared as captures only"
+    );
 }
 
 /// Activity for every source to observe.

@@ -59,8 +59,6 @@ struct Formula {
     amount: &'static Amount,
     first: Vec<Term>,
     second: Vec<Term>,
-    /// Replaces `second` if that is unknown.
-    alternative: Vec<Term>,
 }
 
 /// An amount and its units, either over the time since the previous reading or at this instant.
@@ -89,34 +87,22 @@ impl Formula {
             Amount::Of(quantity) => {
                 (quantity.expression.columns().filter_map(|column| term(&column)).collect(), Vec::new())
             }
-            Amount::Rate { of } => (terms(of), Vec::new()),
             Amount::Level { plus, minus } | Amount::Part { plus, minus } => (terms(plus), terms(minus)),
-            Amount::Ratio { of, per, .. } => (terms(of), terms(per)),
             Amount::Values { .. } => (Vec::new(), Vec::new()),
         };
-        let alternative = if let Amount::Ratio { or, .. } = &line.amount { terms(or) } else { Vec::new() };
-        Self { amount: &line.amount, first, second, alternative }
+        Self { amount: &line.amount, first, second }
     }
 
     fn compute(&self, before: Option<&Before<'_>>, reading: &ColumnReading<'_>) -> Option<Quantity> {
-        let grown = |terms: &[Term]| growth_of(terms, before?.values, reading.values);
         match self.amount {
             Amount::Of(quantity) => {
                 let before = before?;
                 let grown = |column: usize| {
                     let term = self.first.iter().find(|term| term.column == column)?;
-                    growth_of(std::slice::from_ref(term), before.values, reading.values)
+                    Some(growth(term.metric, before.values.get(term.at)?, reading.values.get(term.at)?)? * term.factor)
                 };
                 let step = quantity.step(before.seconds(), grown)?;
                 Some(Quantity { amount: step.amount, units: step.units, has_lasted: true })
-            }
-            Amount::Rate { .. } => {
-                let units = before?.seconds();
-                Some(Quantity { amount: grown(&self.first)?, units, has_lasted: true })
-            }
-            Amount::Ratio { .. } => {
-                let units = grown(&self.second).or_else(|| grown(&self.alternative))?;
-                Some(Quantity { amount: grown(&self.first)?, units, has_lasted: true })
             }
             Amount::Level { .. } => {
                 let level = known_sum(levels(&self.first, reading))? - whole_sum(levels(&self.second, reading))?;
@@ -130,19 +116,6 @@ impl Formula {
             Amount::Values { .. } => None,
         }
     }
-}
-
-/// Returns the growth of the known counters; `None` if none is known or one was reset.
-fn growth_of(terms: &[Term], before: &[Value], now: &[Value]) -> Option<f64> {
-    let is_known = |value: &Value| matches!(value, Value::Counter(counter) if counter.get().is_some());
-    let mut sum = None;
-    for term in terms {
-        let (before, now) = (before.get(term.at)?, now.get(term.at)?);
-        if is_known(before) && is_known(now) {
-            sum = Some(sum.unwrap_or(0.0) + growth(term.metric, before, now)? * term.factor);
-        }
-    }
-    sum
 }
 
 fn levels(terms: &[Term], reading: &ColumnReading<'_>) -> impl Iterator<Item = Option<f64>> {

@@ -6,6 +6,8 @@ use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
 use whyslow_model::key::KeyPart;
 use whyslow_model::row::AnyRow;
 use whyslow_model::value::{Gauge, Value};
+use whyslow_quantities::Declaration;
+use whyslow_quantities::own;
 
 /// Suffix of a counter's name.
 const PER_SECOND: &str = "_per_s";
@@ -14,9 +16,10 @@ const FORGET: u64 = 3600 * 1_000_000_000;
 /// Number of entities that are remembered in any case.
 const REMEMBER: usize = 4096;
 
-/// Computes the rates of one family's rows, which must come in order of time.
+/// Computes the rates of one family's rows, which must come in order of time, and the quantities that users declared of it.
 pub struct RowRates {
     counted: FamilyInfo,
+    quantities: Vec<&'static Declaration>,
     /// The family as it is written, with gauges instead of counters.
     pub family: FamilyInfo,
     last: HashMap<Vec<KeyPart>, (u64, Vec<Value>)>,
@@ -27,10 +30,13 @@ pub struct RowRates {
 impl RowRates {
     /// Creates the rates of the rows of this family.
     pub fn of(counted: &FamilyInfo) -> Self {
-        let metrics: Vec<Metric> = counted.metrics.iter().map(rate).collect();
+        let declared = own::declared().into_iter().map(|own| own.declaration);
+        let quantities: Vec<_> = declared.filter(|own| own.family.name == counted.name).collect();
+        let metrics: Vec<Metric> =
+            counted.metrics.iter().map(rate).chain(quantities.iter().map(|own| gauge(own))).collect();
         // Leaks once: a process exports only one family.
         let family = FamilyInfo { metrics: metrics.leak(), ..counted.clone() };
-        Self { counted: counted.clone(), family, last: HashMap::new(), most: REMEMBER }
+        Self { counted: counted.clone(), quantities, family, last: HashMap::new(), most: REMEMBER }
     }
 
     /// Returns the row with rates in place of counters. They are absent in the first row of an entity, and in the first one after
@@ -53,7 +59,17 @@ impl RowRates {
             }
             (other, None) => other.clone(),
         });
-        AnyRow { values: rates.collect(), ..row }
+        let quantities = self.quantities.iter().map(|quantity| {
+            let value = before.as_ref().and_then(|(clock, values)| {
+                let grown = |column: usize| {
+                    let metric = self.counted.metrics.get(column)?;
+                    Some(growth(metric, values.get(column)?, row.values.get(column)?)? / quantity.scale(column))
+                };
+                quantity.step((row.clock - clock) as f64 / 1e9, grown)?.value()
+            });
+            Value::Gauge(value.map_or_else(Gauge::default, Gauge::from))
+        });
+        AnyRow { values: rates.chain(quantities).collect(), ..row }
     }
 
     fn forget(&mut self, now: u64) {
@@ -61,6 +77,24 @@ impl RowRates {
             self.last.retain(|_, (clock, _)| now.saturating_sub(*clock) < FORGET);
             self.most = REMEMBER.max(2 * self.last.len());
         }
+    }
+}
+
+/// Returns the column of a quantity.
+fn gauge(quantity: &Declaration) -> Metric {
+    let (name, unit) =
+        (quantity.name.replace('.', "_").leak(), if quantity.unit == "ratio" { Unit::Ratio } else { Unit::Count });
+    Metric {
+        name,
+        kind: MetricKind::Gauge,
+        unit,
+        names: None,
+        otel: "",
+        otel_attribute: "",
+        help: quantity.meaning,
+        only_captures: false,
+        wraps_at: None,
+        identifies: false,
     }
 }
 
@@ -125,5 +159,29 @@ mod tests {
         assert_eq!(of(row(14, disk(9001, 9000, "2"))), [Some(1.0), Some(0.0), Some(3.0)]);
         assert_eq!(of(row(2, disk(9002, 9000, "2")))[0], None, "another boot");
         assert_eq!(of(row(3, disk(1, 9000, "2")))[0], None, "reset");
+    }
+
+    #[test]
+    fn a_users_quantity_is_a_column() {
+        let quantity = own::OwnQuantity {
+            name: "export.read_cost",
+            family: "disk",
+            unit: "s",
+            meaning: "time of a read",
+            of: "read_time",
+            per: Some("reads"),
+            ..own::OwnQuantity::default()
+        };
+        own::declare(&quantity).unwrap();
+        let mut rates = RowRates::of(&Disk::INFO);
+        own::withdraw("export.read_cost");
+        let cost = column(&rates, "export_read_cost");
+        let disk =
+            |n: u64| Disk { reads: (10 * n).into(), read_time: (n * 50_000_000).into(), ..Disk::new("sda".into()) };
+        let mut of = |second: u64| match &rates.row(row(second, disk(second))).values[cost] {
+            Value::Gauge(gauge) => gauge.get(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((of(1), of(3)), (None, Some(0.005)));
     }
 }

@@ -35,6 +35,8 @@ fn depth_one() -> RuleInfo {
             how: "Δweighted_time / Δt",
             source: "/proc/diskstats",
             normal: "",
+            better: None,
+            baseline: false,
         }],
         sources: vec!["Documentation/admin-guide/iostats.rst".into()],
     }

@@ -1,14 +1,13 @@
 //! Top of the screen: machine and time, the diagnosis in brief, and the resources.
 
 use crate::history::CourseOf;
-use crate::panel::{Context, memory_uses, over};
+use crate::panel::{Context, memory_uses};
 use crate::text::{Line, bold, dim, plain, sparkline};
 use whyslow_model::catalogue::{Cpu, Disk, Interface, Pressure, Protocol, System};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::human;
-use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
-use whyslow_quantities::{Quantity, cpu, interface, pressure};
+use whyslow_quantities::{Quantity, cpu, disk, interface, pressure, protocol};
 use whyslow_show::text::{self, TextStyle};
 
 /// Width of the resource labels, in columns.
@@ -69,9 +68,8 @@ fn memory_part(context: &Context<'_>) -> String {
 fn io_part(context: &Context<'_>) -> String {
     let disks = context.rates.changes::<Disk>();
     let is_lowest = |disk: &&Change<'_, Disk>| context.topology.below(disk.key()).next().is_none();
-    let total =
-        |f: fn(&Disk) -> Counter| disks.iter().filter(is_lowest).filter_map(|disk| disk.rate(f)).reduce(|a, b| a + b);
-    match (total(|d| d.read_bytes), total(|d| d.write_bytes)) {
+    let total = |of: &Quantity<Disk>| of.total(disks.iter().filter(is_lowest));
+    match (total(&disk::READ_RATE), total(&disk::WRITE_RATE)) {
         (Some(read), Some(written)) => {
             format!("{} read, {} written", human::quantity(read, "bytes/s"), human::quantity(written, "bytes/s"))
         }
@@ -81,14 +79,11 @@ fn io_part(context: &Context<'_>) -> String {
 
 fn network_parts(context: &Context<'_>) -> Vec<String> {
     let interfaces = context.rates.changes::<Interface>();
-    let total = |of: &Quantity<Interface>| {
-        let others = interfaces.iter().filter(|interface| &*interface.key().name != "lo");
-        others.filter_map(|interface| of.over(interface)).reduce(|a, b| a + b)
-    };
+    let total =
+        |of: &Quantity<Interface>| of.total(interfaces.iter().filter(|interface| &*interface.key().name != "lo"));
     let bits = |rate: f64| human::quantity(rate, "bit/s");
     let protocols = context.rates.changes::<Protocol>();
-    let segments = |f: fn(&Protocol) -> Counter| protocols.iter().filter_map(|p| p.grown(f)).reduce(|a, b| a + b);
-    let retransmitted = over(segments(|p| p.tcp_retrans_segs), segments(|p| p.tcp_out_segs));
+    let retransmitted = protocol::SENT_AGAIN_SHARE.over_all(&protocols);
     vec![
         match (total(&interface::RECEIVING), total(&interface::SENDING)) {
             (Some(received), Some(sent)) => format!("{} in, {} out", bits(received), bits(sent)),

@@ -3,13 +3,13 @@
 use super::process;
 use super::shortage;
 use super::task::TaskUse;
-use crate::signal::{Entity, over, ratio, signals};
+use crate::signal::{Entity, over, signals};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Mount, NfsMount, Writer};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
-use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::nfs;
 
 signals! { m: Change<'_, Mount>;
     "mount.size" "bytes" "space in all", "f_blocks x f_frsize", "statvfs(3)", normal "space in all" => m.last().size.get();
@@ -69,41 +69,17 @@ pub fn writers(window: &Window, tasks: &[TaskUse]) -> Vec<Entity> {
     window.changes::<Writer>().iter().map(entity).collect()
 }
 
-/// An NFS mount over the window.
-pub struct NfsUse<'w>(&'w Change<'w, NfsMount>);
-
-impl NfsUse<'_> {
-    fn operations(&self) -> Option<f64> {
-        self.0.rate(|n| n.operations)
-    }
-
-    /// Returns the seconds per operation of a summed time.
-    fn each(&self, time: impl Fn(&NfsMount) -> Counter + Copy) -> Option<f64> {
-        over(ratio(self.0.rate(time)), self.operations())
-    }
-
-    fn in_flight(&self) -> Option<f64> {
-        ratio(self.0.rate(|n| n.execute_time))
-    }
-}
-
-signals! { n: NfsUse<'_>;
-    "nfs.server" "text" "server and path", "as mounted", "/proc/self/mountstats" => n.0.last().server.get();
-    "nfs.operations" "1/s" "operations done; of nfsiostat reads and writes only", "Δoperations / Δt", "/proc/self/mountstats", normal "what the workload requests" => n.operations();
-    "nfs.done" "count" "the same in the window", "Δoperations", "/proc/self/mountstats" => n.0.grown(|n| n.operations);
-    "nfs.wait" "s" "mean time of an operation, from being made until done", "Δexecute time / Δoperations", "/proc/self/mountstats", normal "a few ms on a local network" => n.each(|n| n.execute_time);
-    "nfs.round_trip" "s" "of that from being sent until the server's answer: the server, and the way to it", "Δround-trip time / Δoperations", "/proc/self/mountstats", normal "the network round trip plus the server's disk time" => n.each(|n| n.round_trip_time);
-    "nfs.queue_wait" "s" "of that waiting here to be sent: for a slot of the session, or for the connection", "Δqueue time / Δoperations", "/proc/self/mountstats", normal "near 0: if above the round trip, there are too few slots, or the connection is full" => n.each(|n| n.queue_time);
-    "nfs.in_flight" "count" "operations under way, mean", "Δexecute time / Δt", "/proc/self/mountstats", normal "below 1 for one caller" => n.in_flight();
-    "nfs.stall" "ratio" "share of the time in which operations were under way, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal "below 10 %" => n.in_flight().map(|n| n.min(1.0));
-    "nfs.sent_again_share" "ratio" "times an operation was sent again, for each operation", "Δretransmissions / Δoperations", "/proc/self/mountstats" => over(n.0.rate(|n| n.sent_again), n.operations());
-    "nfs.sent_again" "1/s" "times an operation was sent again", "Δretransmissions / Δt", "/proc/self/mountstats", normal "0: otherwise the network loses packets, or the server is down" => n.0.rate(|n| n.sent_again);
+signals! { n: Change<'_, NfsMount>;
+    quantities of n => nfs::OPERATIONS, nfs::WAIT, nfs::ROUND_TRIP, nfs::QUEUE_WAIT, nfs::IN_FLIGHT, nfs::SENT_AGAIN_SHARE, nfs::SENT_AGAIN;
+    "nfs.server" "text" "server and path", "as mounted", "/proc/self/mountstats" => n.last().server.get();
+    "nfs.done" "count" "the same in the window", "Δoperations", "/proc/self/mountstats" => n.grown(|n| n.operations);
+    "nfs.stall" "ratio" "share of the time in which operations were under way, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal "below 10 %" => nfs::IN_FLIGHT.over(n).map(|n| n.min(1.0));
 }
 
 /// Returns every NFS mount.
 pub fn nfs_mounts(window: &Window) -> Vec<Entity> {
     let changes = window.changes::<NfsMount>();
-    changes.iter().map(|n| Entity::of(Subject::new("mount", n.key().to_string()), &NfsUse(n))).collect()
+    changes.iter().map(|n| Entity::of(Subject::new("mount", n.key().to_string()), n)).collect()
 }
 
 #[cfg(test)]

@@ -24,37 +24,7 @@ use whyslow_model::catalogue::{
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
-use whyslow_quantities::{Quantity, disk, pressure};
-
-/// CPU time by mode: the sum over the CPUs, or the mean of one CPU where only that was reported.
-#[derive(Default)]
-struct Modes {
-    user: Option<f64>,
-    nice: Option<f64>,
-    system: Option<f64>,
-    idle: Option<f64>,
-    iowait: Option<f64>,
-    irq: Option<f64>,
-    softirq: Option<f64>,
-    steal: Option<f64>,
-}
-
-macro_rules! modes {
-    ($changes:expr; $($mode:ident)*) => {{
-        let changes = $changes;
-        Modes { $( $mode: changes.iter().filter_map(|c| ratio(c.rate(|c| c.$mode))).reduce(|a, b| a + b), )* }
-    }};
-}
-
-impl Modes {
-    fn of(window: &Window) -> Self {
-        let each = modes!(window.changes::<Cpu>(); user nice system idle iowait irq softirq steal);
-        if each.user.is_some() {
-            return each;
-        }
-        modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal)
-    }
-}
+use whyslow_quantities::{Quantity, cpu, disk, pressure, protocol, system, vmstat};
 
 /// Idle time below this is 0 % after the rounding that tools do.
 const NO_IDLE_TIME: f64 = 0.005;
@@ -78,7 +48,8 @@ const WAKE_UP: f64 = 0.001;
 pub struct HostUse<'w> {
     window: &'w Window,
     cpus: usize,
-    modes: Modes,
+    each_cpu: Vec<Change<'w, Cpu>>,
+    mean_cpu: Option<Change<'w, CpuMean>>,
     system: Option<Change<'w, System>>,
     pressure: Option<Change<'w, Pressure>>,
     vmstat: Option<Change<'w, Vmstat>>,
@@ -115,7 +86,8 @@ impl<'w> HostUse<'w> {
         Self {
             window,
             cpus: window.newest::<Cpu>().len(),
-            modes: Modes::of(window),
+            each_cpu: window.changes(),
+            mean_cpu: window.change(),
             system: window.change(),
             pressure: window.change(),
             vmstat: window.change(),
@@ -150,25 +122,19 @@ impl<'w> HostUse<'w> {
         if self.cpus > 0 { Some(self.cpus as f64) } else { online() }
     }
 
-    /// Returns the time by mode in CPUs; `None` where only the mean of an unknown number of CPUs was reported.
-    fn processors(&self, time: Option<f64>) -> Option<f64> {
-        if self.cpus > 0 { time } else { time.zip(self.count()).map(|(mean, count)| mean * count) }
+    /// Returns a share of the time of all CPUs, or of one CPU where only their mean was reported.
+    fn share(&self, of_each: &Quantity<Cpu>, of_mean: &Quantity<CpuMean>) -> Option<f64> {
+        of_each.over_all(&self.each_cpu).or_else(|| of_mean.over(self.mean_cpu.as_ref()))
     }
 
-    fn idle(&self) -> Option<f64> {
-        sum([self.modes.idle, self.modes.iowait])
+    /// Returns a time in CPUs; `None` where only the mean of an unknown number of CPUs was reported.
+    fn processors(&self, of_each: &Quantity<Cpu>, of_mean: &Quantity<CpuMean>) -> Option<f64> {
+        let of_all = || Some(of_mean.over(self.mean_cpu.as_ref())? * self.count()?);
+        of_each.total(&self.each_cpu).or_else(of_all)
     }
 
-    /// Returns the CPU time used, without steal, which other guests use.
-    fn used(&self) -> Option<f64> {
-        let m = &self.modes;
-        m.user?;
-        sum([m.user, m.nice, m.system, m.irq, m.softirq])
-    }
-
-    /// Returns all CPU time that was accounted for, including steal and idle: the denominator of shares.
-    fn accounted(&self) -> Option<f64> {
-        sum([self.used(), self.idle(), self.modes.steal])
+    fn idle_share(&self) -> Option<f64> {
+        self.share(&cpu::NOT_BUSY, &cpu::mean::NOT_BUSY)
     }
 
     /// Returns a quantile of the time from becoming runnable to running, over all CPUs, in seconds.
@@ -183,10 +149,6 @@ impl<'w> HostUse<'w> {
         let latencies = self.window.changes::<DirectReclaim>();
         let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.reclaim_latency)).reduce(|a, b| a.merged(&b))?;
         ratio(all.quantile(0.99))
-    }
-
-    fn share(&self, part: Option<f64>) -> Option<f64> {
-        over(part, self.accounted())
     }
 
     fn stalled(&self, pressure: &Quantity<Pressure>) -> Option<f64> {
@@ -259,7 +221,10 @@ impl<'w> HostUse<'w> {
     fn guest_share(&self) -> Option<f64> {
         let guests = self.guests()?;
         let used = self.tasks.iter().filter(|task| guests.contains_key(&task.key)).filter_map(|task| task.cpu);
-        over(Some(used.sum()), self.used())
+        over(
+            Some(used.sum()),
+            cpu::BUSY_TIME.total(&self.each_cpu).or_else(|| cpu::mean::BUSY_TIME.over(self.mean_cpu.as_ref())),
+        )
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
@@ -309,7 +274,7 @@ impl<'w> HostUse<'w> {
         }
         // A count of running processes also misses the threads of a process that uses several CPUs.
         let has_threads = || self.tasks.iter().any(|task| task.cpu > Some(SEVERAL_CPUS));
-        if queued == 0.0 && self.share(self.idle()) < Some(HARDLY_IDLE) && has_threads() {
+        if queued == 0.0 && self.idle_share() < Some(HARDLY_IDLE) && has_threads() {
             return None;
         }
         let unseen = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);
@@ -322,7 +287,7 @@ impl<'w> HostUse<'w> {
     fn kept_waiting(&self) -> Option<f64> {
         let waiting = self.waits(false)?;
         let switches = self.system.as_ref()?.rate(|s| s.context_switches)?;
-        let is_kept = self.share(self.idle())? > MUCH_IDLE && waiting > WAKE_UP * switches;
+        let is_kept = self.idle_share()? > MUCH_IDLE && waiting > WAKE_UP * switches;
         Some(if is_kept { waiting } else { 0.0 })
     }
 
@@ -332,7 +297,8 @@ impl<'w> HostUse<'w> {
         let listed = self.window.newest::<Process>();
         let runnable = listed.values().filter(|p| p.state.get() == Some("R") && p.nice.get().is_some());
         let ordinary = runnable.map(|p| p.nice.get().is_some_and(|nice| nice < BACKGROUND_NICE));
-        let niced = over(self.modes.nice, self.used()).unwrap_or(0.0);
+        let niced =
+            over(self.share(&cpu::NICED, &cpu::mean::NICED), self.share(&cpu::BUSY, &cpu::mean::BUSY)).unwrap_or(0.0);
         share_of_true(ordinary).or_else(|| (niced < NICED).then_some(1.0 - niced))
     }
 
@@ -406,9 +372,7 @@ impl<'w> HostUse<'w> {
 
     /// Returns the CPU time used by processes, in CPUs, without interrupts, which belong to no process.
     fn used_by_processes(&self) -> Option<f64> {
-        let m = &self.modes;
-        m.user?;
-        self.processors(sum([m.user, m.nice, m.system]))
+        self.processors(&cpu::TASK_TIME, &cpu::mean::TASK_TIME)
     }
 
     fn protocol(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {
@@ -560,22 +524,30 @@ impl<'w> HostUse<'w> {
 }
 
 signals! { h: HostUse<'_>;
+    quantities of h.system.as_ref() => system::SWITCHES, system::FORKS;
+    quantities of h.vmstat.as_ref() => vmstat::MAJOR_FAULTS;
+    as cpu::mean::BUSY => h.share(&cpu::BUSY, &cpu::mean::BUSY);
+    as cpu::mean::USER => h.share(&cpu::USER, &cpu::mean::USER);
+    as cpu::mean::NICED => h.share(&cpu::NICED, &cpu::mean::NICED);
+    as cpu::mean::SYSTEM => h.share(&cpu::SYSTEM, &cpu::mean::SYSTEM);
+    as cpu::mean::INTERRUPT => h.share(&cpu::INTERRUPT, &cpu::mean::INTERRUPT);
+    as cpu::mean::STEAL => h.share(&cpu::STEAL, &cpu::mean::STEAL);
+    as cpu::mean::IOWAIT => h.share(&cpu::IOWAIT, &cpu::mean::IOWAIT);
+    as cpu::mean::NOT_BUSY => h.share(&cpu::NOT_BUSY, &cpu::mean::NOT_BUSY);
+    as protocol::SEGMENTS => protocol::SEGMENTS.total(&h.protocols);
+    as protocol::FAST_RETRANSMITS => protocol::FAST_RETRANSMITS.total(&h.protocols);
+    as protocol::REVERSE_PATH_DROPS => protocol::REVERSE_PATH_DROPS.total(&h.protocols);
+    as protocol::CONNECTS => protocol::CONNECTS.total(&h.protocols);
+    as protocol::LISTEN_OVERFLOWS => protocol::LISTEN_OVERFLOWS.total(&h.protocols);
+    as protocol::UDP_DROPS => protocol::UDP_DROPS.total(&h.protocols);
     "cpu.count" "count" "CPUs online", "CPUs that report time", "/proc/stat" => h.count();
-    "cpu.busy" "ratio" "share of the CPUs' time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat", normal "high use alone is no problem" => h.share(h.used());
-    "cpu.user" "ratio" "share in user mode", "(user + nice) / all", "/proc/stat", normal "the work itself; vmstat counts niced work with it" => h.share(sum([h.modes.user, h.modes.nice]));
-    "cpu.nice" "ratio" "share in user mode of niced tasks", "nice / all", "/proc/stat" => h.share(h.modes.nice);
-    "cpu.system" "ratio" "share in kernel mode, interrupts apart", "system / all", "/proc/stat", normal "below 20 % of the machine" => h.share(h.modes.system);
-    "cpu.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat", normal "below 10 %" => h.share(sum([h.modes.irq, h.modes.softirq]));
-    "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "steal / all", "/proc/stat", normal "below 5 %" => h.share(h.modes.steal);
     "cpu.entitled" "count" "physical CPUs that this partition may always use", "ent, partition_entitled_capacity / 100", "lparstat, /proc/ppc64/lparcfg" => h.partition(|p| p.entitled.get());
     "cpu.entitlement_capped" "flag" "1 if it never gets more, 0 if it may use what others leave", "mode, capped", "lparstat, /proc/ppc64/lparcfg", normal "0: what others leave can be used, too" => h.partition(|p| p.capped.get());
     "cpu.virtual" "count" "virtual CPUs of this partition; each gets at most one physical CPU", "lcpu, partition_active_processors", "lparstat, /proc/ppc64/lparcfg" => h.partition(|p| p.processors.get());
     "cpu.physical" "count" "physical CPUs that this partition used", "physc", "lparstat", normal "as many as it has work for" => h.physical();
-    "cpu.idle" "ratio" "share idle, waiting for I/O included", "(idle + iowait) / all", "/proc/stat" => h.share(h.idle());
-    "cpu.iowait" "ratio" "share idle while a request was outstanding", "iowait / all", "/proc/stat", normal "below 10 %: CPUs idle while requests are outstanding" => h.share(h.modes.iowait);
-    "cpu.idle_processors" "count" "CPUs' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat", normal "idle CPUs do not help one thread" => h.processors(h.idle());
-    "cpu.system_processors" "count" "CPUs' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
-    "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)", normal "below 1: tasks waiting on run queues" => h.waits(true);
+    "cpu.idle_processors" "count" "CPUs' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat", normal "idle CPUs do not help one thread" => h.processors(&cpu::IDLE_TIME, &cpu::mean::IDLE_TIME);
+    "cpu.system_processors" "count" "CPUs' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(&cpu::SYSTEM_TIME, &cpu::mean::SYSTEM_TIME);
+    "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)", normal "below 1: tasks waiting on run queues", better lower, baseline true => h.waits(true);
     "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
     "cpu.kept_waiting" "count" "the same while CPUs were idle, if each wait took longer than waking up an idle CPU; else 0", "cpu.waiting_normal, if cpu.idle > 0.2 and cpu.waiting_normal / cpu.switches > 1 ms", "/proc/PID/schedstat, /proc/stat" => h.kept_waiting();
     "cpu.hidden_groups" "count" "control groups of version 1 whose use of the CPUs is not seen, as their hierarchy is not mounted here", "cgroups of /proc/cgroups - 1, without a mount", "/proc/cgroups" => h.window.the::<HiddenGroups>().and_then(|groups| groups.cpu.get());
@@ -586,11 +558,9 @@ signals! { h: HostUse<'_>;
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.guest_cpus" "count" "virtual CPUs of the guests that run on this machine", "Σ of -smp", "/proc/PID/cmdline" => h.guests().map(|guests| guests.values().filter_map(|guest| guest.cpus.get()).sum::<f64>());
     "cpu.guest_share" "ratio" "share of the CPU time used that guests used", "ΣΔ(utime + stime) of their processes / Δ of all CPUs", "/proc/PID/stat, /proc/PID/cmdline, /proc/stat" => h.guest_share();
-    "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
-    "cpu.forks" "1/s" "processes and threads created", "Δprocesses / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.forks));
     "cpu.attributed" "ratio" "share of the CPU time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
-    "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all CPUs", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch", normal "microseconds" => h.run_queue_latency(0.5);
-    "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch", normal "below a millisecond" => h.run_queue_latency(0.99);
+    "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all CPUs", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch", normal "microseconds", better lower, baseline true => h.run_queue_latency(0.5);
+    "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch", normal "below a millisecond", better lower, baseline true => h.run_queue_latency(0.99);
     "cpu.clock" "Hz" "frequency of the CPUs while they are busy", "Σ(busy share x Bzy_MHz) / Σbusy share", "turbostat", normal "the base frequency or more" => h.clock.as_ref().and_then(Clock::hertz);
     "cpu.clock_share" "ratio" "the same against their base frequency", "Σ(busy share x Bzy_MHz) / Σ(busy share x TSC_MHz)", "turbostat", normal "100 % or more: turbo" => h.clock.as_ref().and_then(Clock::of_base);
     "cpu.clock_busy" "ratio" "how busy these CPUs are", "mean of Busy%", "turbostat", normal "at rest a low frequency saves power and costs nothing" => h.clock.as_ref().map(Clock::busy);
@@ -614,25 +584,25 @@ signals! { h: HostUse<'_>;
     "board.had_under_voltage" "flag" "1 where the supply voltage was too low at some time since boot", "bit 16 of throttled", "vcgencmd get_throttled", normal "0" => h.board(|b| b.had_under_voltage);
     "board.had_throttling" "flag" "1 where the frequency was capped or the CPU throttled at some time since boot", "bits 17 and 18 of throttled", "vcgencmd get_throttled", normal "0" => h.board(|b| b.had_throttling);
     "cpu.model" "text" "the model of the CPUs", "model name", "/proc/cpuinfo, lscpu", normal "the same CPU" => h.state::<MachineInfo>(|m| m.processor.get());
-    "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; of a single copy avg60, unless tasks were seen waiting; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)", normal "below 10 %" => h.stalled(&pressure::CPU).or_else(|| h.waits(true).map(|w| w.min(1.0))).or_else(|| h.pressure_now(|p| p.cpu_avg60));
-    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; of a single copy beside other captures, avg60; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat", normal "below 10 %" => h.stalled(&pressure::IO).or_else(|| h.blocked_lately());
+    "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; of a single copy avg60, unless tasks were seen waiting; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)", normal "below 10 %", better lower, baseline true => h.stalled(&pressure::CPU).or_else(|| h.waits(true).map(|w| w.min(1.0))).or_else(|| h.pressure_now(|p| p.cpu_avg60));
+    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; of a single copy beside other captures, avg60; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat", normal "below 10 %", better lower, baseline true => h.stalled(&pressure::IO).or_else(|| h.blocked_lately());
     "stall.cpu_minute" "ratio" "share of the last minute in which a task waited for a CPU", "cpu some avg60", "/proc/pressure/cpu (psi.rst)", normal "below 5 %" => h.pressure_now(|p| p.cpu_avg60);
     "stall.memory_minute" "ratio" "the same for memory", "memory some avg60", "/proc/pressure/memory (psi.rst)", normal "below 5 %" => h.pressure_now(|p| p.memory_avg60);
     "stall.io_minute" "ratio" "the same for I/O", "io some avg60", "/proc/pressure/io (psi.rst)", normal "below 5 %" => h.pressure_now(|p| p.io_avg60);
     "stall.io_hidden" "flag" "1 where the I/O of other users' processes cannot be read: whether they wait for asynchronous I/O, which is no part of the pressure, is then unknown", "a process at work whose I/O was refused", "/proc/PID/io, /proc/PID/task/TID/syscall", normal "no: then the waiting of all processes is seen" => h.hides_io;
-    "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(&pressure::IO_FULL);
-    "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory", normal "below 1 %" => h.stalled(&pressure::MEMORY);
-    "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory" => h.stalled(&pressure::MEMORY_FULL);
+    "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io", better lower, baseline true => h.stalled(&pressure::IO_FULL);
+    "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory", normal "below 1 %", better lower, baseline true => h.stalled(&pressure::MEMORY);
+    "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory", better lower, baseline true => h.stalled(&pressure::MEMORY_FULL);
     "mem.total" "bytes" "usable memory", "MemTotal; used + free if it is not reported", "/proc/meminfo" => h.memory(|m| m.mem_total);
-    "mem.available" "bytes" "memory that can be had without swapping", "MemAvailable", "/proc/meminfo", normal "above 10 % of memory" => h.memory(|m| m.mem_available);
+    "mem.available" "bytes" "memory that can be had without swapping", "MemAvailable", "/proc/meminfo", normal "above 10 % of memory", better higher, baseline true => h.memory(|m| m.mem_available);
     "mem.available_share" "ratio" "the same as a share of memory", "MemAvailable / MemTotal", "/proc/meminfo", normal "above 10 %" => h.of_memory(|m| m.mem_available);
-    "mem.cached" "bytes" "page cache", "Cached", "/proc/meminfo", normal "page cache, which is no shortage of memory" => h.memory(|m| m.cached);
+    "mem.cached" "bytes" "page cache", "Cached", "/proc/meminfo", normal "page cache, which is no shortage of memory", baseline true => h.memory(|m| m.cached);
     "mem.cached_share" "ratio" "share of memory that is page cache", "Cached / MemTotal", "/proc/meminfo", normal "what memory leaves for cache" => h.of_memory(|m| m.cached);
     "mem.swap_total" "bytes" "total swap space", "SwapTotal", "/proc/meminfo", normal "none: no program is swapped out" => h.memory(|m| m.swap_total);
     "mem.file_cache_share" "ratio" "share of memory that is page cache of files, shared memory not included", "(Cached - Shmem) / MemTotal", "/proc/meminfo" => h.memory(|m| m.cached).zip(h.memory(|m| m.shmem)).zip(h.memory(|m| m.mem_total)).map(|((cached, shared), total)| (cached - shared).max(0.0) / total);
-    "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo" => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
-    "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat", normal "near 0" => h.vm_bytes(|v| v.pswpin);
-    "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat", normal "near 0" => h.vm_bytes(|v| v.pswpout);
+    "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo", baseline true => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
+    "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat", normal "near 0", better lower, baseline true => h.vm_bytes(|v| v.pswpin);
+    "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat", normal "near 0", better lower, baseline true => h.vm_bytes(|v| v.pswpout);
     "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan", normal "below 1 %" => h.memory_wait();
     "mem.waited" "ratio" "share of the time in which a program waited for memory: without what the kernel reclaims in the background", "Δmemory some total / Δt, less the share of kswapd and kcompactd, but at least that of the program that reclaimed or compacted most itself; without BPF Δmemory some total / Δt", "BPF: mm_vmscan_direct_reclaim_begin, mm_vmscan_memcg_reclaim_begin, mm_compaction_begin; /proc/pressure/memory" => h.stalled(&pressure::MEMORY).map(|pressure| h.reclaim.programs_wait(pressure));
     "mem.background_reclaim" "ratio" "share of the time in which the kernel reclaimed or compacted memory in the background", "Δ(CPU time + run delay + time blocked) of kswapd and kcompactd / Δt, at most 1", "/proc/PID/stat, /proc/PID/schedstat", normal "below 100 %: kswapd keeps up" => h.reclaim.background();
@@ -647,15 +617,14 @@ signals! { h: HostUse<'_>;
     "mem.compact_failed" "ratio" "share of them that made no such block", "Δcompact_fail / Δcompact_stall", "/proc/vmstat" => over(h.grown(|v| v.compact_fail), h.grown(|v| v.compact_stall));
     "mem.huge_faults" "1/s" "page faults that asked for a huge page", "Δ(thp_fault_alloc + thp_fault_fallback) / Δt", "/proc/vmstat", normal "0/s if other large blocks are wanted" => h.vm(|v| v.thp_fault_alloc).zip(h.vm(|v| v.thp_fault_fallback)).map(|(given, denied)| given + denied);
     "mem.thp_defrag" "text" "which page faults compact memory to get a huge page", "as the kernel gives it", "/sys/kernel/mm/transparent_hugepage", normal "defer or never, unless programs may wait for huge pages" => h.state::<Sharing>(|s| s.thp_defrag.get());
-    "mem.major_faults" "1/s" "page faults that had to read from a disk", "Δpgmajfault / Δt", "/proc/vmstat", normal "few, but when a program starts" => h.vm(|v| v.pgmajfault);
-    "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
+    "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)", better lower, baseline true => h.vm_bytes(|v| v.workingset_refault_file);
     "mem.refaulted" "bytes" "the same over the whole window", "Δworkingset_refault_file x page size", "/proc/vmstat (mm/workingset.c)", normal "less than memory" => h.grown(|v| v.workingset_refault_file).map(|pages| pages * page_size(h.window));
     "mem.refault_share" "ratio" "the same as a share of what is read from block devices", "Δworkingset_refault_file x page size / Δpgpgin", "/proc/vmstat (mm/workingset.c)", normal "near 0: a first read is not a refault" => over(h.vm_bytes(|v| v.workingset_refault_file), h.vm(|v| v.pgpgin));
     "mem.read_rate" "bytes/s" "bytes read from block devices", "Δpgpgin / Δt", "/proc/vmstat" => h.vm(|v| v.pgpgin);
-    "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat", normal "0/s" => h.vm(|v| v.pgscan_direct);
+    "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat", normal "0/s", better lower, baseline true => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat", normal "0 in the window" => h.grown(|v| v.oom_kill);
     "mem.oom_in_group" "flag" "1 where one of them was killed for the limit of a control group, of which others are no cause", "'Memory cgroup out of memory'; Δoom_kill", "/dev/kmsg, memory.events" => h.oom_in_group();
-    "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat", normal "below 50 %" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
+    "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat", normal "below 50 %", baseline true => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
     "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo", normal "a few per cent of memory" => h.unaccounted();
     "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo", normal "below 10 %" => over(h.unaccounted(), h.memory(|m| m.mem_total));
     "mem.fixed_slab" "bytes" "objects of the kernel that cannot be reclaimed", "SUnreclaim; without it the largest cache that is no cache of files", "/proc/meminfo, /proc/slabinfo", normal "a few per cent of memory" => h.fixed_slab();
@@ -721,28 +690,22 @@ signals! { h: HostUse<'_>;
     "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the busiest interrupt line", "rx-usecs", "ethtool", normal "tens of microseconds" => ratio(h.coalesce());
     "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf", normal "as large at the device" => h.largest_block();
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
-    "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
-    "net.segments" "1/s" "TCP segments sent", "ΔOutSegs / Δt", "/proc/net/snmp" => h.protocol(|p| p.tcp_out_segs);
-    "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp", normal "below 0.1 %" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_out_segs)).map(|(again, all)| if all > 0.0 { again / all } else { 0.0 });
+    "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev", baseline true => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
+    "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp", normal "below 0.1 %", better lower, baseline true => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_out_segs)).map(|(again, all)| if all > 0.0 { again / all } else { 0.0 });
     "net.retransmitted" "count" "segments sent again in the window", "ΔRetransSegs", "/proc/net/snmp" => h.counted(|p| p.tcp_retrans_segs);
     "net.retransmitted_opening" "ratio" "share of the segments sent again that open connections", "ΔTCPSynRetrans / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_ext_tcp_syn_retrans), h.counted(|p| p.tcp_retrans_segs));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat", normal "near 0/s" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
-    "net.fast_retransmits" "1/s" "segments sent again because later ones arrived: a part of those with data, which captures show where they lack the others", "ΔTCPFastRetrans / Δt", "/proc/net/netstat", normal "near 0/s" => h.protocol(|p| p.tcp_ext_tcp_fast_retrans);
     "net.spurious_share" "ratio" "share of the retransmitted segments that the peers had already: late or overtaken, not lost", "ΔTCPDSACKRecvSegs / ΔRetransSegs; before Linux 5.13 ΔTCPDSACKRecv, of which each can be several segments", "/proc/net/netstat, /proc/net/snmp (RFC 2883)", normal "near 100 % if packets were only late, not lost" => over(h.duplicates(), h.counted(|p| p.tcp_retrans_segs)).map(|s| s.min(1.0));
     "net.loss_share" "ratio" "retransmitted segments that the peers had not got, as a share of those sent", "(ΔRetransSegs - ΔTCPDSACKRecvSegs) / ΔOutSegs", "/proc/net/netstat, /proc/net/snmp", normal "above 0.1 % if packets are lost" => over(h.counted(|p| p.tcp_retrans_segs).map(|all| (all - h.duplicates().unwrap_or(0.0)).max(0.0)), h.counted(|p| p.tcp_out_segs));
     "net.reorderings" "1/s" "times segments were found to have overtaken one another", "Δ(TCPSACKReorder + TCPTSReorder) / Δt", "/proc/net/netstat", normal "0/s: packets of one connection take one path" => sum([h.protocol(|p| p.tcp_ext_tcp_sack_reorder), h.protocol(|p| p.tcp_ext_tcp_ts_reorder)]);
     "net.time_wait" "count" "connections of TCP that are over and wait for a minute (TIME_WAIT)", "tw of 'TCP'", "/proc/net/sockstat, ss -s" => h.protocols.iter().filter_map(|p| p.last().tcp_time_wait.get()).reduce(f64::max);
     "net.local_ports" "count" "local ports that there are for connections", "last - first + 1 of ip_local_port_range", "/proc/sys/net/ipv4" => ports::in_range(h.window);
     "net.namespaces_refused" "count" "other network namespaces in use that may not be entered", "those with a name, or an interface that leads there", "/run/netns, rtnetlink" => h.window.the::<NetworkNamespaces>().and_then(|n| n.refused.get());
-    "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat", normal "near 0/s" => h.timeouts();
-    "net.reverse_path_drops" "1/s" "packets dropped because their source is reached through another interface", "ΔIPReversePathFilter / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_ip_reverse_path_filter);
-    "net.connects" "1/s" "connections opened from here", "ΔActiveOpens / Δt", "/proc/net/snmp" => h.protocol(|p| p.tcp_active_opens);
-    "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "ΔListenOverflows / Δt", "/proc/net/netstat", normal "0/s" => h.protocol(|p| p.tcp_ext_listen_overflows);
+    "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat", normal "near 0/s", better lower, baseline true => h.timeouts();
     "net.listen_overflows" "count" "the same, in the window", "ΔListenOverflows", "/proc/net/netstat", normal "0, or a few when a service restarts" => h.counted(|p| p.tcp_ext_listen_overflows);
     "net.listen_overflow_share" "ratio" "share of the connections from peers that were dropped so", "ΔListenOverflows / Δ(ListenOverflows + PassiveOpens)", "/proc/net/netstat, /proc/net/snmp", normal "near 0" => h.failed_share(|p| p.tcp_ext_listen_overflows, |p| p.tcp_passive_opens);
     "net.udp_dropped" "count" "datagrams dropped because a receive buffer was full, in the window", "ΔRcvbufErrors", "/proc/net/snmp" => h.counted(|p| p.udp_rcvbuf_errors);
     "net.udp_drop_share" "ratio" "share of the datagrams received that were dropped so", "ΔRcvbufErrors / Δ(RcvbufErrors + InDatagrams)", "/proc/net/snmp", normal "0" => h.failed_share(|p| p.udp_rcvbuf_errors, |p| p.udp_in_datagrams);
-    "net.udp_drop_rate" "1/s" "datagrams dropped because a receive buffer was full", "ΔRcvbufErrors / Δt", "/proc/net/snmp", normal "0/s" => h.protocol(|p| p.udp_rcvbuf_errors);
     "self.cpu" "count" "CPUs' worth of time whyslow itself used", "Δ(own user + system) / Δt", "getrusage(2)" => h.own_cpu();
     "host.clock_source" "text" "clock source in use", "as the kernel gives it", "/sys/devices/system/clocksource", normal "tsc, or the hypervisor's own (kvm-clock, hyperv_clocksource_tsc_page)" => h.state::<MachineInfo>(|m| m.clock_source.get());
     "host.virtualization" "text" "hypervisor, or none", "DMI, /sys/hypervisor, cpuid", "/proc/cpuinfo" => h.state::<MachineInfo>(|m| m.virtualization.get());

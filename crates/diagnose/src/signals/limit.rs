@@ -21,7 +21,7 @@ signals! { l: LimitUse;
     "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it", "/proc/sysvipc, /proc/sys, /proc/loadavg, /proc/net/sockstat", normal "well below the limit" => l.used;
     "limit.max" "count" "how much there can be", "as the kernel gives it", "/proc/sys", normal "above the need" => l.most;
     "limit.usage" "text" "how much is taken of what there can be, in the unit of the setting", "used of max", "/proc/sysvipc, /proc/sys" => usage(l).as_deref();
-    "limit.fill" "ratio" "taken against what can be", "used / max", "/proc/sysvipc, /proc/sys", normal "below 80 %" => over(l.used, l.most);
+    "limit.fill" "ratio" "taken against what can be", "used / max", "/proc/sysvipc, /proc/sys", normal "below 80 %", better lower, baseline true => over(l.used, l.most);
     "limit.at_limit_share" "ratio" "share of the samples in which 95 % or more was taken", "samples with used / max >= 0.95", "/proc/sysvipc, /proc/sys", normal "0" => l.at_limit_share;
     "limit.refused" "1/s" "what was refused for it", "Δdrops / Δt, for connection tracking", "/proc/net/stat/nf_conntrack" => l.refused;
 }

@@ -93,7 +93,7 @@ signals! { a: ArrayUse<'_>;
     "array.path" "text" "its device file", "/dev/NAME where md named it, else /dev/md/NAME", "/sys/block/md*/md" => a.path().as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
     "array.kind" "text" "what manages it: md, dm (the device mapper, which LVM uses), zfs, ceph, or a RAID controller", "by its level", "/sys/block/md*/md, /dev/mapper/control, zpool status, ceph status" => a.kind();
-    "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg", normal "0" => a.degraded();
+    "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg", normal "0", better lower, baseline true => a.degraded();
     "array.members" "count" "members there should be", "raid_disks", "/sys/block/md*/md, /dev/kmsg" => a.member_count();
     "array.failed" "text" "the members that failed", "those that are faulty; 'Disk failure on'", "/sys/block/md*/md/dev-*/state, /dev/kmsg (drivers/md)", normal "none" => a.failed().as_deref();
     "array.no_spare" "flag" "1 where there was no spare to rebuild on", "'no spare disk'", "/dev/kmsg (drivers/md)", normal "no: there was a spare to rebuild on" => a.log.map(|l| l.no_spare);

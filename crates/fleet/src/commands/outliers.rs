@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use whyslow_compare::fleet::{Outlier, TwinSeries, Twins, outliers};
 use whyslow_model::human;
-use whyslow_quantities::{Declaration, disk, pressure};
+use whyslow_quantities::{Declaration, cpu, disk, interface, pressure, protocol, vmstat};
 use whyslow_show::bold;
 use whyslow_show::text::Sheet;
 
@@ -30,65 +30,39 @@ struct ComparedMetric {
     value: FleetValue,
 }
 
-/// A value computed from a host's rows: a declared quantity or an SQL expression.
+/// A value computed from a host's rows.
 enum FleetValue {
+    /// A quantity.
     Of(&'static Declaration),
-    Sql(&'static str),
+    /// The share of the judged time that was lost.
+    TimeLost,
 }
 
 impl FleetValue {
     fn sql(&self) -> Cow<'static, str> {
         match self {
             Self::Of(quantity) => quantity.sql().into(),
-            Self::Sql(expression) => (*expression).into(),
+            Self::TimeLost => "SUM(lost_s) / NULLIF(SUM(judged_s), 0)".into(),
         }
     }
-}
-
-const fn metric(
-    name: &'static str,
-    unit: &'static str,
-    table: &'static str,
-    expression: &'static str,
-) -> ComparedMetric {
-    ComparedMetric { name, unit, table, value: FleetValue::Sql(expression) }
 }
 
 const fn quantity(name: &'static str, quantity: &'static Declaration) -> ComparedMetric {
     ComparedMetric { name, unit: quantity.unit, table: quantity.family.name, value: FleetValue::Of(quantity) }
 }
 
-/// Kernel times are in nanoseconds. Counters are summed as doubles: an untrustworthy host may report values so large
-/// that the sum of an hour overflows a 64-bit integer.
 static METRICS: [ComparedMetric; 11] = [
-    metric("time lost", "ratio", "minute", "SUM(lost_s) / NULLIF(SUM(judged_s), 0)"),
-    metric(
-        "CPU used",
-        "ratio",
-        "cpu",
-        "SUM(1e0 * (\"user\" + nice + system + irq + softirq)) \
-         / NULLIF(SUM(1e0 * (\"user\" + nice + system + irq + softirq + idle + iowait)), 0)",
-    ),
-    metric(
-        "steal time",
-        "ratio",
-        "cpu",
-        "SUM(1e0 * steal) \
-         / NULLIF(SUM(1e0 * (\"user\" + nice + system + irq + softirq + idle + iowait + steal)), 0)",
-    ),
+    ComparedMetric { name: "time lost", unit: "ratio", table: "minute", value: FleetValue::TimeLost },
+    quantity("CPU used", &cpu::BUSY.declaration),
+    quantity("steal time", &cpu::STEAL.declaration),
     quantity("CPU pressure", &pressure::CPU.declaration),
     quantity("memory pressure", &pressure::MEMORY.declaration),
     quantity("I/O pressure", &pressure::IO.declaration),
     quantity("time of a read", &disk::READ_WAIT.declaration),
     quantity("time of a write", &disk::WRITE_WAIT.declaration),
-    metric(
-        "TCP segments retransmitted",
-        "ratio",
-        "protocol",
-        "SUM(1e0 * tcp_retrans_segs) / NULLIF(SUM(1e0 * tcp_out_segs), 0)",
-    ),
-    metric("packets dropped", "1/s", "interface", "SUM(1e0 * (rx_dropped + tx_dropped)) / NULLIF(SUM(seconds), 0)"),
-    metric("major faults", "1/s", "vmstat", "SUM(1e0 * pgmajfault) / NULLIF(SUM(seconds), 0)"),
+    quantity("TCP segments retransmitted", &protocol::SENT_AGAIN_SHARE.declaration),
+    quantity("packets dropped", &interface::ALL_DROPS.declaration),
+    quantity("major faults", &vmstat::MAJOR_FAULTS.declaration),
 ];
 
 /// Options of `outliers`.

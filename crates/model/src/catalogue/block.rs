@@ -27,9 +27,9 @@ family_group! {
         discard_time: counter32_ms ns "system.disk.discard_time" "time all discards took, summed";
         flushes: counter count "system.disk.flushes" "flush requests completed";
         flush_time: counter32_ms ns "system.disk.flush_time" "time all flushes took, summed";
-        transfers: counter count "system.disk.operations" "reads and writes completed, from tools that report only their sum";
-        transfer_time: counter ns "system.disk.operation_time" "total time of all reads and writes, from tools that report only their sum";
-        service_time: gauge ns "system.disk.service_time" "service time per request as computed by a tool (iostat's svctm); never read live";
+        transfers: counter count "system.disk.operations" "reads and writes completed, from tools that report only their sum" only captures;
+        transfer_time: counter ns "system.disk.operation_time" "total time of all reads and writes, from tools that report only their sum" only captures;
+        service_time: gauge ns "system.disk.service_time" "service time per request as computed by a tool (iostat's svctm)" only captures;
         number: state word "system.device.number" "major:minor";
         identity: identity word "system.device.sequence_number" "sequence number of the disk, unique within this boot (diskseq); absent for partitions";
     }
@@ -135,7 +135,7 @@ family_group! {
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
-    drive: Drive by device: Name of device, from "smartctl, nvme smart-log, zpool status, btrfs device stats, ceph status" {
+    drive: Drive by device: Name of device, from "smartctl, nvme smart-log, zpool status, btrfs device stats, ceph status" only captures {
         failing: gauge count "system.disk.health.failing" "1 if the drive assesses itself as failing, or its spare blocks as used up";
         unreadable: gauge count "system.disk.health.unreadable" "sectors it could not read and has not replaced";
         reallocated: gauge count "system.disk.health.reallocated" "sectors it has replaced by spare ones";
@@ -230,7 +230,7 @@ family_group! {
     /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
     nfs: NfsMount by point: Name of path, from "/proc/self/mountstats" since creation {
         server: state source "system.nfs.server" "server and path";
-        age: gauge ns "system.nfs.age" "time since it was mounted; never read live";
+        age: gauge ns "system.nfs.age" "time since it was mounted" only captures;
         operations: counter count "system.nfs.operations" "completed operations; from some tools only reads and writes";
         sent_again: counter count "system.nfs.retransmissions" "retransmissions";
         queue_time: counter ns "system.nfs.queue_time" "time in the client's queue, summed";
@@ -248,9 +248,9 @@ family_group! {
         sync_done: gauge ratio "system.md.sync_done" "completed share of a rebuild or check";
         sync_speed: gauge bytes "system.md.sync_speed" "bytes a second of a rebuild or check";
         chunk: gauge bytes "system.md.chunk" "bytes on one member before the next one follows; 0 for levels without stripes";
-        cache: state word "system.raid_controller.cache" "whether a RAID controller caches writes: write-back or write-through";
-        cache_wanted: state word "system.raid_controller.cache_wanted" "whether it is set to do so";
-        battery: state word "system.raid_controller.battery" "whether its battery or capacitor keeps the cache over a power cut: ok, charging, absent or failed";
+        cache: state word "system.raid_controller.cache" "whether a RAID controller caches writes: write-back or write-through" only captures;
+        cache_wanted: state word "system.raid_controller.cache_wanted" "whether it is set to do so" only captures;
+        battery: state word "system.raid_controller.battery" "whether its battery or capacitor keeps the cache over a power cut: ok, charging, absent or failed" only captures;
         failed_members: state text "system.md.failed_members" "the members that failed, as md or a RAID controller lists them";
     }
 }

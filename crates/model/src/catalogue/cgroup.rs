@@ -85,7 +85,7 @@ family_group! {
     }
 
     /// What Kubernetes reports of a node, a pod or a container: pressure, evictions, and why a container ended.
-    condition: Condition by name: Name of label, from "kubectl describe" {
+    condition: Condition by name: Name of label, from "kubectl describe" only captures {
         object: state label "k8s.object.name" "the node, pod or container";
         kind: state word "k8s.object.kind" "node, pod or container";
         reason: state word "k8s.condition.reason" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure";

@@ -283,8 +283,8 @@ macro_rules! family_group {
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ident $(of $($named:ident)+)?, from $source:literal $(as $events:ident)? $(since $since:ident)? $(in $parts:ident)? {
-                $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ident $(of $($named:ident)+)?, from $source:literal $(as $events:ident)? $(since $since:ident)? $(in $parts:ident)? $(only $captured:ident)? {
+                $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal $(only $captured_metric:ident)?; )*
             }
         )*
     ) => {
@@ -332,6 +332,7 @@ macro_rules! family_group {
                     events: $( !stringify!($events).is_empty() || )? false,
                     counted_since: [$( Some($crate::catalogue::declare::since::$since), )? None][0],
                     parts: $( !stringify!($parts).is_empty() || )? false,
+                    only_captures: $( !stringify!($captured).is_empty() || )? false,
                     metrics: &[ $( $crate::catalogue::Metric {
                         name: stringify!($field),
                         kind: $crate::catalogue::declare::Declared::$kind.kind(),
@@ -340,6 +341,7 @@ macro_rules! family_group {
                         otel: $crate::catalogue::declare::otel_name($otel),
                         otel_attribute: $crate::catalogue::declare::otel_attribute($otel),
                         help: $help,
+                        only_captures: $( !stringify!($captured_metric).is_empty() || )? false,
                         wraps_at: $crate::catalogue::declare::Declared::$kind.wraps_at(),
                         identifies: $crate::catalogue::declare::Declared::$kind.identifies(),
                     } ),* ],

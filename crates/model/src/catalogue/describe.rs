@@ -114,6 +114,9 @@ pub struct Metric {
     pub otel_attribute: &'static str,
     /// One sentence.
     pub help: &'static str,
+    /// Whether only the output of other tools has it, and whyslow does not read it itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_captures: bool,
     /// The value at which the kernel's counter wraps to zero; absent for 64-bit counters, which never do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wraps_at: Option<u64>,
@@ -162,6 +165,9 @@ pub struct FamilyInfo {
     /// interrupts are in system time. The parts of two tools do not add up to the whole.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parts: bool,
+    /// Whether only the output of other tools has it, and whyslow does not read it itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_captures: bool,
     /// Its metrics, in column order.
     pub metrics: &'static [Metric],
 }

@@ -28,7 +28,7 @@ family_group! {
     /// What the balloon drivers of virtual machines report, if QEMU asks them to. Read on demand.
     guest_memory: GuestMemory by guest: TaskKey, from "QMP qom-get guest-stats" since creation {
         usable: gauge bytes "guest.memory.available" "memory that its programs could use without making it swap";
-        resident: gauge bytes "guest.memory.resident" "memory of QEMU in the host's memory; only in captures";
+        resident: gauge bytes "guest.memory.resident" "memory of QEMU in the host's memory" only captures;
         swapped_in: counter bytes "guest.paging.in" "bytes that it read from its swap space";
     }
 

@@ -44,7 +44,7 @@ family_group! {
     }
 
     /// USB devices: the speed at which they are connected, and that of the hubs above them.
-    usb_link: UsbLink by device: Name of word, from "lsusb -t" {
+    usb_link: UsbLink by device: Name of word, from "lsusb -t" only captures {
         what: state word "hw.usb.device" "class and driver of the device";
         speed: gauge bps "hw.usb.speed" "speed of the connection";
         hub_speed: gauge bps "hw.usb.hub_speed" "speed of the hub above it";
@@ -102,14 +102,14 @@ family_group! {
     log: LogLine by sequence: u64, from "/dev/kmsg" as events {
         level: gauge count "log.severity" "0 emergency to 7 debug";
         time: counter ns "log.time" "time since boot";
-        printed: state word "log.time_printed" "the time as a log file prints it, often without a year";
+        printed: state word "log.time_printed" "the time as a log file prints it, often without a year" only captures;
         text: state log "log.body" "the line";
-        clock: gauge ns "whyslow.log.clock" "the time printed in a log file, on a clock shared by its lines";
-        repeated: gauge count "whyslow.log.repeated" "similar lines before it that were not kept";
+        clock: gauge ns "whyslow.log.clock" "the time printed in a log file, on a clock shared by its lines" only captures;
+        repeated: gauge count "whyslow.log.repeated" "similar lines before it that were not kept" only captures;
     }
 
     /// A kernel log as a whole, if it was read from files. Never read live.
-    log_read: LogRead by file: Name of path, from "/dev/kmsg" {
+    log_read: LogRead by file: Name of path, from "/dev/kmsg" only captures {
         lines: gauge count "whyslow.log.lines" "lines read";
         span: gauge ns "whyslow.log.span" "from its first line to its last";
     }

@@ -8,7 +8,7 @@ family_group! {
     measure: MeasureTables
 
     /// A timed transfer: a copy by dd, a stream of iperf.
-    transfer: Transfer by transfer: Name of label, from "output of dd, fio, iperf" {
+    transfer: Transfer by transfer: Name of label, from "output of dd, fio, iperf" only captures {
         tool: state word "whyslow.transfer.tool" "what measured it";
         what: state label "whyslow.transfer.what" "the file or the other end";
         options: state label "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
@@ -26,7 +26,7 @@ family_group! {
     }
 
     /// Echoes that ping sent to a host. Those of a size that was chosen have it in their key: `192.0.2.1 (1500 bytes)`.
-    ping: Ping by peer: Name of host, from "output of ping and mtr" {
+    ping: Ping by peer: Name of host, from "output of ping and mtr" only captures {
         sent: gauge count "whyslow.ping.sent" "echoes requested";
         received: gauge count "whyslow.ping.received" "echoes that came back";
         rtt_min: gauge ns "whyslow.ping.rtt_min" "shortest round trip";
@@ -40,7 +40,7 @@ family_group! {
     }
 
     /// How long something took each time, as tools that trace the kernel counted it.
-    latency: Latency by what: Name of label, from "histograms of bcc and bpftrace, runqslower, ext4slower, fileslower" {
+    latency: Latency by what: Name of label, from "histograms of bcc and bpftrace, runqslower, ext4slower, fileslower" only captures {
         kind: state word "whyslow.latency.kind" "run queue, block request or file operation";
         operation: state word "whyslow.latency.operation" "read, write, open, fsync, ...; absent if it is all of them together";
         subject: state label "whyslow.latency.subject" "the process or file system; absent if it is all of them together";
@@ -49,14 +49,14 @@ family_group! {
     }
 
     /// A lock of a Java program that threads of it wait for, at one instant.
-    monitor: Monitor by class: Name of label, from "jstack" {
+    monitor: Monitor by class: Name of label, from "jstack" only captures {
         waiters: gauge count "thread.monitor.waiters" "threads that wait for it";
         holder: state label "thread.monitor.holder" "the thread that holds it";
         place: state word "thread.monitor.place" "the method that this thread is in";
     }
 
     /// Where a program was stopped while it did not run: the same stack of functions of the kernel, of all its threads together.
-    off_cpu: OffCpu by stack: Name of label, from "output of offcputime" {
+    off_cpu: OffCpu by stack: Name of label, from "output of offcputime" only captures {
         program: state process "process.command" "the program";
         pid: gauge count "process.pid" "its process number";
         functions: state word "whyslow.off_cpu.functions" "functions of the kernel, the innermost first, separated by spaces";
@@ -65,7 +65,7 @@ family_group! {
     }
 
     /// A program in a profile of CPU time: shares of all samples.
-    profile: Profile by program: Name of process, from "perf report, perf top" {
+    profile: Profile by program: Name of process, from "perf report, perf top" only captures {
         share: gauge ratio "whyslow.profile.share" "samples of the program";
         unlisted: gauge ratio "whyslow.profile.unlisted" "samples that the list does not show, of any program";
         kernel: gauge ratio "whyslow.profile.kernel" "samples of the program in the kernel";
@@ -80,7 +80,7 @@ family_group! {
     }
 
     /// What a database instance reports about itself. Waiting sessions and transactions are those of one instant.
-    database: Database by instance: Name of label, from "statspack report, redis-cli INFO, SHOW ENGINE INNODB STATUS, pg_stat_* of PostgreSQL" {
+    database: Database by instance: Name of label, from "statspack report, redis-cli INFO, SHOW ENGINE INNODB STATUS, pg_stat_* of PostgreSQL" only captures {
         product: state word "db.system" "Oracle, Redis, InnoDB or PostgreSQL";
         uptime: gauge ns "db.uptime" "time since the server started";
         buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";

@@ -152,7 +152,7 @@ family_group! {
     }
 
     /// A zone of a node's memory; counts are pages (Documentation/admin-guide/sysctl/vm.rst: min_free_kbytes).
-    zone: Zone by name: Name of word, from "/proc/zoneinfo, /proc/buddyinfo" {
+    zone: Zone by name: Name of word, from "/proc/zoneinfo, /proc/buddyinfo" only captures {
         managed: gauge count "system.memory.zone.managed" "pages of the zone";
         free: gauge count "system.memory.zone.free" "free pages";
         min: gauge count "system.memory.zone.min" "below this, allocations reclaim memory themselves";

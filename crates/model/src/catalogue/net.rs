@@ -30,10 +30,10 @@ family_group! {
     link: Link by interface: NetKey of namespace interface, from "rtnetlink, ethtool" {
         speed: gauge bps "system.network.speed" "negotiated speed; absent if unknown to the driver";
         duplex: state word "system.network.duplex" "full or half";
-        auto_negotiation: state word "system.network.auto_negotiation" "on or off; never read live";
-        supported_speed: gauge bps "system.network.speed.supported" "the highest speed that the card supports; never read live";
-        advertised_speed: gauge bps "system.network.speed.advertised" "the highest speed that it offers to the other end; never read live";
-        partner_speed: gauge bps "system.network.speed.partner" "the highest speed that the other end offers; never read live";
+        auto_negotiation: state word "system.network.auto_negotiation" "on or off" only captures;
+        supported_speed: gauge bps "system.network.speed.supported" "the highest speed that the card supports" only captures;
+        advertised_speed: gauge bps "system.network.speed.advertised" "the highest speed that it offers to the other end" only captures;
+        partner_speed: gauge bps "system.network.speed.partner" "the highest speed that the other end offers" only captures;
         mtu: gauge bytes "system.network.mtu" "largest packet";
         operstate: state word "system.network.operstate" "up, down, unknown";
         kind: state word "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
@@ -56,11 +56,11 @@ family_group! {
         coalesce_tx: gauge ns "system.network.coalesce_tx" "delay before a transmit interrupt";
         offloads: state word "system.network.offloads" "work the card or driver takes from the kernel, by ethtool's names of it";
         coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 if the driver adapts the delay";
-        flow_control: state word "system.network.flow_control" "pause frames: both ways, only obeyed, only requested, or off";
+        flow_control: state word "system.network.flow_control" "pause frames: both ways, only obeyed, only requested, or off" only captures;
         channels: gauge count "system.network.channels" "receive queues in use";
         tx_channels: gauge count "system.network.tx_channels" "transmit queues in use";
         channels_max: gauge count "system.network.channels_max" "receive queues that the card has";
-        module_alarms: state word "system.network.module.alarms" "alarms that the transceiver raises, or none";
+        module_alarms: state word "system.network.module.alarms" "alarms that the transceiver raises, or none" only captures;
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
         addresses: state endpoint "system.network.addresses" "addresses, separated by spaces";
         arp_filter: gauge count "system.network.arp_filter" "1 if it answers ARP requests only from where it would send to (arp_filter), its own or for all interfaces";
@@ -82,7 +82,7 @@ family_group! {
     }
 
     /// Wireless interfaces.
-    wireless: Wireless by interface: NetKey of namespace interface, from "iw, iwconfig" {
+    wireless: Wireless by interface: NetKey of namespace interface, from "iw, iwconfig" only captures {
         signal: gauge count "system.network.wireless.signal" "strength of the received signal, in dBm";
         send_rate: gauge bps "system.network.wireless.send_rate" "rate of the modulation for sending";
         receive_rate: gauge bps "system.network.wireless.receive_rate" "rate of the modulation for receiving";
@@ -251,7 +251,7 @@ family_group! {
         backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
         queue_length: gauge count "network.qdisc.length" "packets waiting";
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
-        sending: gauge bps "network.qdisc.sending" "rate at which it sends, where the kernel estimates it";
+        sending: gauge bps "network.qdisc.sending" "rate at which it sends, where the kernel estimates it" only captures;
         parent: state word "network.qdisc.parent" "the class it belongs to, or root";
     }
 

@@ -22,7 +22,7 @@ family_group! {
     }
 
     /// CPU time by mode averaged over the CPUs, if a tool does not report each.
-    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" since boot in parts {
+    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" since boot in parts only captures {
         user: counter ns "system.cpu.time{cpu.mode=user}" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time{cpu.mode=nice}" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time{cpu.mode=system}" "time in kernel mode; includes interrupts if irq is absent";
@@ -34,7 +34,7 @@ family_group! {
     }
 
     /// What a logical partition of a Power machine gets of its physical CPUs (powerpc-utils: lparstat(8)).
-    logical_partition: LogicalPartition by host: MachineKey, from "lparstat, /proc/ppc64/lparcfg" {
+    logical_partition: LogicalPartition by host: MachineKey, from "lparstat, /proc/ppc64/lparcfg" only captures {
         entitled: gauge count "partition.entitlement" "physical CPUs that it may always use";
         capped: gauge count "partition.capped" "1 if it never gets more than that, 0 if it may use what others leave";
         shared: gauge count "partition.shared" "1 if it shares them with other partitions";
@@ -122,15 +122,15 @@ family_group! {
         hardware_max: gauge hz "system.cpu.frequency.max" "highest frequency the hardware has";
         hardware_min: gauge hz "system.cpu.frequency.min" "lowest frequency the hardware has";
         governor: state word "system.cpu.governor" "the frequency governor";
-        busy: gauge hz "system.cpu.frequency.busy" "mean frequency while it was not idle";
-        base: gauge hz "system.cpu.frequency.base" "base frequency: that of the time stamp counter";
-        busy_share: gauge ratio "system.cpu.frequency.busy_share" "share of the time in which it was not idle";
+        busy: gauge hz "system.cpu.frequency.busy" "mean frequency while it was not idle" only captures;
+        base: gauge hz "system.cpu.frequency.base" "base frequency: that of the time stamp counter" only captures;
+        busy_share: gauge ratio "system.cpu.frequency.busy_share" "share of the time in which it was not idle" only captures;
         core_throttles: counter count "system.cpu.throttles.core" "times the core was throttled for heat";
         package_throttles: counter count "system.cpu.throttles.package" "times the package was throttled for heat";
     }
 
     /// What the firmware of a Raspberry Pi reports of power and heat.
-    board: Board by host: MachineKey, from "vcgencmd" {
+    board: Board by host: MachineKey, from "vcgencmd" only captures {
         under_voltage: gauge count "hw.power.under_voltage" "1 if the supply voltage is too low";
         capped: gauge count "hw.cpu.capped" "1 if the clock frequency is capped";
         throttled: gauge count "hw.cpu.throttled" "1 if the CPU is throttled";

@@ -118,7 +118,18 @@ const fn metric(
     help: &'static str,
 ) -> Metric {
     let (otel, otel_attribute) = ("whyslow.source", "");
-    Metric { name, kind, unit, names, otel, otel_attribute, help, wraps_at: None, identifies: false }
+    Metric {
+        name,
+        kind,
+        unit,
+        names,
+        otel,
+        otel_attribute,
+        help,
+        wraps_at: None,
+        identifies: false,
+        only_captures: false,
+    }
 }
 
 /// The reports of sources are recorded like a family, as a table of their own.
@@ -136,6 +147,7 @@ impl Family for SourceReport {
         events: false,
         counted_since: None,
         parts: false,
+        only_captures: false,
         metrics: &[
             words("tells", NameKind::Text, "what it shows"),
             words("outcome", NameKind::Word, "read, absent, not permitted, failed or hung"),

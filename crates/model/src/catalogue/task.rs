@@ -16,7 +16,7 @@ family_group! {
         cgroup: state cgroup "process.cgroup" "its control groups, one per line, the deepest first";
         user: counter ns "process.cpu.time{cpu.mode=user}" "time in user mode";
         system: counter ns "process.cpu.time{cpu.mode=system}" "time in kernel mode";
-        cpu_time: counter ns "process.cpu.time" "time in both modes, from tools that report only their sum";
+        cpu_time: counter ns "process.cpu.time" "time in both modes, from tools that report only their sum" only captures;
         children_user: counter ns "process.children.user" "time in user mode of children waited for";
         children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
         run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a CPU";
@@ -71,7 +71,7 @@ family_group! {
         wait_channel: state word "thread.wait_channel" "the kernel function it is blocked in, or the system call in which it waits for asynchronous I/O";
         user: counter ns "thread.cpu.time{cpu.mode=user}" "time in user mode";
         system: counter ns "thread.cpu.time{cpu.mode=system}" "time in kernel mode";
-        cpu_time: counter ns "thread.cpu.time" "time in both modes, from tools that report only their sum";
+        cpu_time: counter ns "thread.cpu.time" "time in both modes, from tools that report only their sum" only captures;
         run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a CPU";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "thread.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";

@@ -4,26 +4,26 @@ use super::declare::chart_table;
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Frequency, Irq, Pressure, RunQueue, SoftirqTime, Softnet, System, Thermal,
 };
-use whyslow_quantities::{cpu, pressure};
+use whyslow_quantities::{cpu, interrupt, pressure, system};
 
 chart_table! {
     "cpu.modes" "CPU time by mode" in "1" "Share of the time of all CPUs in each mode; idle time is not drawn.";
     Stacked; shows "cpu.busy" "cpu.user" "cpu.nice" "cpu.system" "cpu.steal" "cpu.iowait" "cpu.interrupt" "cpu.idle";
     Cpu, Sum {
-        "user": ratio(user / user nice system idle iowait irq softirq steal);
-        "nice": ratio(nice / user nice system idle iowait irq softirq steal);
-        "system": ratio(system / user nice system idle iowait irq softirq steal);
-        "interrupts": ratio(irq softirq / user nice system idle iowait irq softirq steal);
-        "steal": ratio(steal / user nice system idle iowait irq softirq steal);
-        "iowait": ratio(iowait / user nice system idle iowait irq softirq steal);
+        "user": of(cpu::UNNICED);
+        "nice": of(cpu::NICED);
+        "system": of(cpu::SYSTEM);
+        "interrupts": of(cpu::INTERRUPT);
+        "steal": of(cpu::STEAL);
+        "iowait": of(cpu::IOWAIT);
     }
     CpuMean, Machine {
-        "user": rate(user);
-        "nice": rate(nice);
-        "system": rate(system);
-        "interrupts": rate(irq softirq);
-        "steal": rate(steal);
-        "iowait": rate(iowait);
+        "user": of(cpu::mean::UNNICED);
+        "nice": of(cpu::mean::NICED);
+        "system": of(cpu::mean::SYSTEM);
+        "interrupts": of(cpu::mean::INTERRUPT);
+        "steal": of(cpu::mean::STEAL);
+        "iowait": of(cpu::mean::IOWAIT);
     }
 
     "cpu.busy" "Busy time by CPU" in "1" "Share of its time that a CPU worked: what the hypervisor took is not part of it.";
@@ -46,23 +46,23 @@ chart_table! {
 
     "cpu.switches" "Context switches and interrupts" in "1/s" "Switches from one task to another, and interrupts served, on all CPUs.";
     Lines; shows "cpu.switches";
-    System, Machine { "context switches": rate(context_switches); "interrupts": rate(interrupts); }
+    System, Machine { "context switches": of(system::SWITCHES); "interrupts": of(system::INTERRUPTS); }
 
     "cpu.forks" "Processes and threads created" in "1/s" "Processes and threads started on the whole machine.";
     Lines "only if any"; shows "cpu.forks";
-    System, Machine { "": rate(forks); }
+    System, Machine { "": of(system::FORKS); }
 
     "cpu.interrupts" "Interrupts by line" in "1/s" "Interrupts of the busiest lines, on all CPUs.";
     Lines "only if any"; shows "irq.busiest_rate" "core.line_rate" "irq.nic_share";
-    Irq, TopLines(6 by device) { "": rate(count); }
+    Irq, TopLines(6 by device) { "": of(interrupt::line::RATE); }
 
     "cpu.softirq_time" "Time in softirqs" in "count" "CPU time in softirqs, as a number of CPUs.";
     Lines "only if any"; shows "core.softirq_time" "core.vector_rate";
-    SoftirqTime, TopNames(6) { "": rate(time); }
+    SoftirqTime, TopNames(6) { "": of(interrupt::softirq::CPU); }
 
     "cpu.softnet" "Packet backlog" in "1/s" "Packets dropped because a CPU's backlog was full, and times it ran out of budget with packets left.";
     Lines "only if any"; shows "core.dropped" "core.drop_share" "core.backlog_drops" "core.squeezed";
-    Softnet, Sum { "dropped": rate(dropped); "squeezed": rate(squeezed); }
+    Softnet, Sum { "dropped": of(interrupt::softnet::DROPS); "squeezed": of(interrupt::softnet::SQUEEZES); }
 
     "cpu.frequency" "Clock frequency" in "Hz" "Frequency of each CPU at each sample.";
     Lines; shows "cpu.clock_share" "cpu.clock_busy" "cpu.slowest_share" "cpu.policy_share";

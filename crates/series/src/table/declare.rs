@@ -127,12 +127,8 @@ pub(crate) struct LineSpec {
 pub(crate) enum Amount {
     /// A quantity.
     Of(&'static Declaration),
-    /// Growth of the known counters per second.
-    Rate { of: &'static [usize] },
     /// Sum of the known `plus` gauges, minus the sum of the `minus` gauges, all of which must be known.
     Level { plus: &'static [usize], minus: &'static [usize] },
-    /// Growth of counters per growth of others; `or` replaces `per` if that is unknown.
-    Ratio { of: &'static [usize], per: &'static [usize], or: &'static [usize] },
     /// The sum of the `plus` gauges minus that of the `minus` gauges, as a share of the former. All must be known.
     Part { plus: &'static [usize], minus: &'static [usize] },
     /// The values added to a histogram.
@@ -143,16 +139,14 @@ impl Amount {
     /// Returns true if the amount is per second.
     pub(crate) fn is_rate(&self) -> bool {
         let of_rate = |quantity: &Declaration| matches!(quantity.expression, Expression::Rate(_));
-        matches!(self, Self::Rate { .. }) || matches!(self, Self::Of(quantity) if of_rate(quantity))
+        matches!(self, Self::Of(quantity) if of_rate(quantity))
     }
 
     /// Returns the columns that it needs.
     pub(crate) fn columns(&self) -> Vec<usize> {
         match self {
             Self::Of(quantity) => quantity.expression.columns().collect(),
-            Self::Rate { of } => of.to_vec(),
             Self::Level { plus, minus } | Self::Part { plus, minus } => [*plus, *minus].concat(),
-            Self::Ratio { of, per, or } => [*of, *per, *or].concat(),
             Self::Values { of } => vec![*of],
         }
     }
@@ -220,20 +214,10 @@ macro_rules! at {
 
 macro_rules! amount {
     ($Family:ident of $($quantity:tt)+) => { $crate::table::Amount::Of(&$($quantity)+.declaration) };
-    ($Family:ident rate $($of:ident)+) => {
-        $crate::table::Amount::Rate { of: &[ $( $crate::table::declare::at!($Family $of) ),+ ] }
-    };
     ($Family:ident level $($plus:ident)+ $(- $($minus:ident)+)?) => {
         $crate::table::Amount::Level {
             plus: &[ $( $crate::table::declare::at!($Family $plus) ),+ ],
             minus: &[ $( $( $crate::table::declare::at!($Family $minus) ),+ )? ],
-        }
-    };
-    ($Family:ident ratio $($of:ident)+ / $($per:ident)+ $(| $($or:ident)+)?) => {
-        $crate::table::Amount::Ratio {
-            of: &[ $( $crate::table::declare::at!($Family $of) ),+ ],
-            per: &[ $( $crate::table::declare::at!($Family $per) ),+ ],
-            or: &[ $( $( $crate::table::declare::at!($Family $or) ),+ )? ],
         }
     };
     ($Family:ident part $($plus:ident)+ - $($minus:ident)+) => {

@@ -2,7 +2,7 @@
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Disk, Mount, NfsMount, Request};
-use whyslow_quantities::disk;
+use whyslow_quantities::{disk, nfs};
 
 chart_table! {
     "disk.latency" "Latency of requests" in "s" "Time per request, from being made until done.";
@@ -39,7 +39,7 @@ chart_table! {
 
     "disk.merges" "Merged requests" in "1/s" "Requests that were merged into another before they were issued.";
     Lines "only if any"; shows "disk.merge_share";
-    Disk, TopWhole(6) { "reads": rate(reads_merged); "writes": rate(writes_merged); }
+    Disk, TopWhole(6) { "reads": of(disk::READS_MERGED); "writes": of(disk::WRITES_MERGED); }
 
     "disk.service" "Service time as reported" in "s" "Service time per request as a tool computed it (iostat's svctm).";
     Lines; shows "disk.service" "disk.service_excess";
@@ -55,7 +55,7 @@ chart_table! {
 
     "disk.discards" "Discards" in "By/s" "Bytes discarded (TRIM).";
     Lines "only if any"; shows "disk.discard_size" "disk.discard_split_share";
-    Disk, TopWhole(6) { "": rate(discard_bytes); }
+    Disk, TopWhole(6) { "": of(disk::DISCARD_RATE); }
 
     "disk.device_time" "Time in the device" in "s" "How long requests took in the device, each of them.";
     Heat; shows "disk.device_time" "disk.device_time_p50" "disk.device_time_p99" "io.device_time" "disk.wait_scaling";
@@ -76,12 +76,12 @@ chart_table! {
     "filesystem.nfs_latency" "Latency of NFS operations" in "s" "Time per operation: waiting in the client, and from being sent until the server's answer.";
     Lines "only if any"; shows "nfs.wait" "nfs.round_trip" "nfs.queue_wait" "nfs.stall" "nfs.in_flight";
     NfsMount, Top(4) {
-        "queue": ratio(queue_time / operations);
-        "round trip": ratio(round_trip_time / operations);
-        "in all": ratio(execute_time / operations);
+        "queue": of(nfs::QUEUE_WAIT);
+        "round trip": of(nfs::ROUND_TRIP);
+        "in all": of(nfs::WAIT);
     }
 
     "filesystem.nfs_operations" "NFS operations" in "1/s" "Operations completed, and those retransmitted.";
     Lines "only if any"; shows "nfs.operations" "nfs.sent_again" "nfs.sent_again_share" "nfs.done";
-    NfsMount, Top(4) { "completed": rate(operations); "retransmitted": rate(sent_again); }
+    NfsMount, Top(4) { "completed": of(nfs::OPERATIONS); "retransmitted": of(nfs::SENT_AGAIN); }
 }

@@ -2,6 +2,7 @@
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Meminfo, Node, Slab, Vmstat};
+use whyslow_quantities::{node, vmstat};
 
 chart_table! {
     "memory.use" "Memory by use" in "By" "What memory is used for; shared memory and tmpfs are part of the page cache.";
@@ -29,45 +30,45 @@ chart_table! {
 
     "memory.swapping" "Swapping" in "1/s" "Pages read from and written to swap.";
     Lines "only if any"; shows "mem.swap_in_rate" "mem.swap_out_rate";
-    Vmstat, Machine { "in": rate(pswpin); "out": rate(pswpout); }
+    Vmstat, Machine { "in": of(vmstat::SWAPPED_IN); "out": of(vmstat::SWAPPED_OUT); }
 
     "memory.paging" "Paging" in "By/s" "Bytes that the kernel read from and wrote to block devices.";
     Lines; shows "mem.read_rate";
-    Vmstat, Machine { "in": rate(pgpgin); "out": rate(pgpgout); }
+    Vmstat, Machine { "in": of(vmstat::PAGED_IN); "out": of(vmstat::PAGED_OUT); }
 
     "memory.faults" "Page faults" in "1/s" "Page faults of all processes, with and without I/O.";
     Lines; shows "proc.minor_faults";
-    Vmstat, Machine { "": rate(pgfault); }
+    Vmstat, Machine { "": of(vmstat::FAULTS); }
 
     "memory.major_faults" "Major faults and refaults" in "1/s" "Page faults that needed I/O, and pages read back soon after they were evicted.";
     Lines "only if any"; shows "mem.refault_rate" "mem.refaulted" "mem.refault_share" "proc.major_faults" "proc.refill_share";
     Vmstat, Machine {
-        "major faults": rate(pgmajfault);
-        "file pages refaulted": rate(workingset_refault_file);
-        "anonymous pages refaulted": rate(workingset_refault_anon);
+        "major faults": of(vmstat::MAJOR_FAULTS);
+        "file pages refaulted": of(vmstat::FILE_REFAULTS);
+        "anonymous pages refaulted": of(vmstat::ANON_REFAULTS);
     }
 
     "memory.reclaim" "Reclaim" in "1/s" "Pages reclaimed in the background by kswapd, and by programs themselves before they got memory.";
     Lines "only if any"; shows "mem.reclaim_rate" "mem.background_reclaim" "mem.direct_share" "mem.direct_reclaims" "mem.direct_scan_rate" "mem.reclaim_wait" "mem.reclaim_estimate" "mem.reclaim_p99";
     Vmstat, Machine {
-        "background": rate(pgsteal_kswapd);
-        "direct": rate(pgsteal_direct);
-        "scanned in the background": rate(pgscan_kswapd);
-        "scanned directly": rate(pgscan_direct);
+        "background": of(vmstat::BACKGROUND_RECLAIM);
+        "direct": of(vmstat::DIRECT_RECLAIM);
+        "scanned in the background": of(vmstat::BACKGROUND_SCAN);
+        "scanned directly": of(vmstat::DIRECT_SCAN);
     }
 
     "memory.compaction" "Compaction and huge pages" in "1/s" "Times a task compacted memory to get a large page, and huge pages that were split.";
     Lines "only if any"; shows "mem.compact_stalls" "mem.compact_failed" "mem.compaction_wait" "mem.huge_splits" "mem.huge_split" "mem.huge_split_share" "mem.huge_faults";
     Vmstat, Machine {
-        "compactions": rate(compact_stall);
-        "failed": rate(compact_fail);
-        "huge pages split": rate(thp_split_page);
-        "huge page faults": rate(thp_fault_alloc);
+        "compactions": of(vmstat::COMPACTIONS);
+        "failed": of(vmstat::FAILED_COMPACTIONS);
+        "huge pages split": of(vmstat::HUGE_PAGES_SPLIT);
+        "huge page faults": of(vmstat::HUGE_PAGE_FAULTS);
     }
 
     "memory.kills" "OOM kills" in "1/s" "Processes killed because memory ran out.";
     Lines "only if any"; shows "mem.oom_kills";
-    Vmstat, Machine { "": rate(oom_kill); }
+    Vmstat, Machine { "": of(vmstat::OOM_KILLS); }
 
     "memory.slab" "Kernel object caches" in "By" "Memory of the largest caches of kernel objects.";
     Lines; shows "mem.largest_cache_bytes" "mem.growing_cache_rate" "mem.fixed_slab_growth";
@@ -75,6 +76,6 @@ chart_table! {
 
     "memory.numa" "NUMA misses" in "1/s" "Pages allocated on a node although another was preferred, and pages moved between nodes.";
     Lines "only if any"; shows "node.foreign" "node.foreign_rate" "node.foreign_share" "node.remote_share" "mem.numa_migrated" "mem.numa_hints" "mem.numa_hints_remote" "mem.node_reclaims";
-    Vmstat, Machine { "misses": rate(numa_miss); "migrated": rate(numa_pages_migrated); "hinting faults": rate(numa_hint_faults); "failed reclaims of a node": rate(zone_reclaim_failed); }
-    Node, Top(4) { "misses": rate(numa_miss); }
+    Vmstat, Machine { "misses": of(vmstat::NUMA_MISSES); "migrated": of(vmstat::NUMA_MIGRATIONS); "hinting faults": of(vmstat::NUMA_HINTS); "failed reclaims of a node": of(vmstat::NODE_RECLAIM_FAILURES); }
+    Node, Top(4) { "misses": of(node::MISSES); }
 }

@@ -6,13 +6,15 @@ mod disk;
 mod group;
 mod memory;
 mod network;
+mod own;
 
 pub use declare::ChartSpec;
 pub(crate) use declare::{Amount, Entities, LineSpec, SourceSpec, converted};
 
-/// Returns all charts, in the order of a report.
+/// Returns all charts, in the order of a report: those of the program, then those of quantities that users declared.
 pub fn charts() -> impl Iterator<Item = &'static ChartSpec> {
-    [cpu::CHARTS, memory::CHARTS, disk::CHARTS, network::CHARTS, group::CHARTS].into_iter().flatten()
+    let built_in = [cpu::CHARTS, memory::CHARTS, disk::CHARTS, network::CHARTS, group::CHARTS];
+    built_in.into_iter().flatten().chain(own::charts())
 }
 
 /// Returns the charts with the ids in a comma-separated list, in the order of [`charts`].
@@ -67,22 +69,10 @@ mod tests {
                 "ratio" | "count" => "1",
                 other => other,
             },
-            Amount::Rate { of: columns } => match of(columns) {
-                "s" => "1",
-                "By" => "By/s",
-                "count" => "1/s",
-                other => panic!("{chart}: rate of {other}"),
-            },
             Amount::Level { plus, minus } => {
                 assert!(minus.is_empty() || of(minus) == of(plus), "{chart}");
                 of(plus)
             }
-            Amount::Ratio { of: above, per, or } => match (of(above), of(per)) {
-                (_, per) if !or.is_empty() && of(or) != per => panic!("{chart}: alternatives differ"),
-                (above, per) if above == per => "1",
-                (above, "count") => above,
-                (above, per) => panic!("{chart}: {above} per {per}"),
-            },
             Amount::Part { .. } => "1",
             Amount::Values { of: column } => converted(metrics[*column].unit).0,
         }

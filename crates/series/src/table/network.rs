@@ -2,7 +2,7 @@
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Conntrack, Interface, Protocol, Qdisc};
-use whyslow_quantities::interface;
+use whyslow_quantities::{interface, protocol, qdisc};
 
 chart_table! {
     "network.throughput" "Network throughput" in "bit/s" "Bits received and sent.";
@@ -30,36 +30,36 @@ chart_table! {
 
     "network.segments" "TCP segments" in "1/s" "Segments received and sent, without retransmissions.";
     Lines; shows "tcp.seen";
-    Protocol, TopNamespaces(3) { "received": rate(tcp_in_segs); "sent": rate(tcp_out_segs); }
+    Protocol, TopNamespaces(3) { "received": of(protocol::SEGMENTS_RECEIVED); "sent": of(protocol::SEGMENTS); }
 
     "network.retransmits" "TCP retransmissions" in "1/s" "Segments retransmitted, retransmission timers that expired, connection attempts repeated, and segments that the peers had already.";
     Lines "only if any"; shows "net.spurious_share" "net.retransmits" "net.retransmitted" "net.retransmitted_opening" "net.timeouts" "tcp.retransmits" "tcp.retransmitted" "tcp.retransmit_share" "tcp.loss_share" "peer.retransmits";
     Protocol, TopNamespaces(3) {
-        "segments": rate(tcp_retrans_segs);
-        "timeouts": rate(tcp_ext_tcp_timeouts);
-        "opening": rate(tcp_ext_tcp_syn_retrans);
-        "needless": rate(tcp_ext_tcp_dsack_recv_segs);
+        "segments": of(protocol::SENT_AGAIN);
+        "timeouts": of(protocol::TIMEOUTS);
+        "opening": of(protocol::OPENINGS_SENT_AGAIN);
+        "needless": of(protocol::RECEIVED_TWICE);
     }
 
     "network.retransmit_share" "Share of segments retransmitted" in "1" "Segments retransmitted, as a share of all that were sent.";
     Lines "only if any"; shows "net.retransmit_share";
-    Protocol, TopNamespaces(3) { "": ratio(tcp_retrans_segs / tcp_out_segs tcp_retrans_segs); }
+    Protocol, TopNamespaces(3) { "": of(protocol::SENT_AGAIN_SHARE); }
 
     "network.listen_drops" "Connections refused by full queues" in "1/s" "Connections dropped because an accept or SYN queue was full.";
     Lines "only if any"; shows "net.listen_overflows" "net.listen_overflow_rate" "net.listen_overflow_share" "listen.drops" "listen.dropped" "listen.full_share";
     Protocol, TopNamespaces(3) {
-        "accept queue full": rate(tcp_ext_listen_overflows);
-        "dropped at the listener": rate(tcp_ext_listen_drops);
-        "SYN queue full": rate(tcp_ext_tcp_req_q_full_drop);
+        "accept queue full": of(protocol::LISTEN_OVERFLOWS);
+        "dropped at the listener": of(protocol::LISTEN_DROPS);
+        "SYN queue full": of(protocol::SYN_DROPS);
     }
 
     "network.connections" "TCP connections opened" in "1/s" "Connections opened from here and by peers, attempts that failed, and connections reset.";
     Lines "only if any"; shows "net.connects" "peer.connections" "ports.refused";
     Protocol, TopNamespaces(2) {
-        "from here": rate(tcp_active_opens);
-        "by peers": rate(tcp_passive_opens);
-        "failed": rate(tcp_attempt_fails);
-        "reset": rate(tcp_estab_resets);
+        "from here": of(protocol::CONNECTS);
+        "by peers": of(protocol::ACCEPTED);
+        "failed": of(protocol::FAILED_OPENINGS);
+        "reset": of(protocol::RESETS);
     }
 
     "network.sockets" "Sockets" in "count" "Sockets in use.";
@@ -77,14 +77,14 @@ chart_table! {
 
     "network.udp" "UDP datagrams" in "1/s" "Datagrams delivered and sent.";
     Lines "only if any"; shows;
-    Protocol, TopNamespaces(3) { "delivered": rate(udp_in_datagrams); "sent": rate(udp_out_datagrams); }
+    Protocol, TopNamespaces(3) { "delivered": of(protocol::DATAGRAMS_RECEIVED); "sent": of(protocol::DATAGRAMS_SENT); }
 
     "network.udp_drops" "UDP datagrams lost" in "1/s" "Datagrams dropped because a buffer was full, and datagrams to ports without a listener.";
     Lines "only if any"; shows "net.udp_drop_rate" "net.udp_dropped" "net.udp_drop_share" "udp.drops" "udp.fill" "udp.dropping_share";
     Protocol, TopNamespaces(3) {
-        "receive buffer full": rate(udp_rcvbuf_errors);
-        "send buffer full": rate(udp_sndbuf_errors);
-        "no listener": rate(udp_no_ports);
+        "receive buffer full": of(protocol::UDP_DROPS);
+        "send buffer full": of(protocol::UDP_SEND_DROPS);
+        "no listener": of(protocol::UDP_NO_LISTENER);
     }
 
     "network.backlog" "Queueing discipline backlog" in "By" "Bytes that wait to be sent.";
@@ -93,7 +93,7 @@ chart_table! {
 
     "network.qdisc_drops" "Queueing discipline drops" in "1/s" "Packets dropped before they were sent.";
     Lines "only if any"; shows "iface.qdisc_drops" "iface.queue_dropped" "iface.queue_drop_share" "shaper.drops" "shaper.drop_share" "tcp.local_drops";
-    Qdisc, Top(6) { "": rate(drops); }
+    Qdisc, Top(6) { "": of(qdisc::DROPS); }
 
     "network.conntrack" "Tracked connections" in "count" "Connections in the table of connection tracking.";
     Lines "only if any"; shows;

@@ -1,12 +1,13 @@
 //! Details of a TCP connection: rates, round trips, losses, windows and queues.
 
 use super::heading;
-use crate::panel::{Context, bits, commands, held_back, ratio, retransmitted};
+use crate::panel::{Context, commands, held_back, ratio, retransmitted};
 use crate::table::{Value, pairs};
 use crate::text::{Line, bold, dim};
 use whyslow_model::catalogue::Connection;
 use whyslow_model::human;
 use whyslow_model::key::SocketKey;
+use whyslow_quantities::connection;
 
 pub(super) fn page(key: &SocketKey, context: &Context<'_>) -> Option<Vec<Line>> {
     let changes = context.rates.changes::<Connection>();
@@ -23,8 +24,8 @@ pub(super) fn page(key: &SocketKey, context: &Context<'_>) -> Option<Vec<Line>> 
     lines.extend(pairs(&[
         ("process", Value::words(process)),
         ("held back by", Value::words(held_back)),
-        ("confirmed by the peer", Value::number(bits(change.rate(|c| c.bytes_acked)), "bit/s")),
-        ("received", Value::number(bits(change.rate(|c| c.bytes_received)), "bit/s")),
+        ("confirmed by the peer", Value::of(&connection::CONFIRMED, change)),
+        ("received", Value::of(&connection::RECEIVED, change)),
         ("bytes waiting to be sent", Value::number(last.not_sent.get(), "bytes")),
         ("bytes the peer has not confirmed", Value::number(last.send_queue.get(), "bytes")),
         ("bytes the application has not read", Value::number(last.receive_queue.get(), "bytes")),
@@ -36,15 +37,14 @@ pub(super) fn page(key: &SocketKey, context: &Context<'_>) -> Option<Vec<Line>> 
         ("round-trip time", time(change.mean(|c| c.rtt))),
         ("smallest round-trip time", time(last.min_rtt.get())),
         ("segments retransmitted", Value::share(retransmitted(change))),
-        ("retransmission timers that expired", Value::number(change.rate(|c| c.timeouts), "1/s")),
+        ("retransmission timers that expired", Value::of(&connection::TIMEOUTS, change)),
         ("timer without an acknowledgement", time(last.retransmission_timeout.get())),
     ]));
     heading(&mut lines, "Windows and buffers");
-    let share = |ns: Option<f64>| Value::share(ratio(ns).map(|share| share.min(1.0)));
     lines.extend(pairs(&[
-        ("time with data under way", share(change.rate(|c| c.busy_time))),
-        ("held back by the peer's receive window", share(change.rate(|c| c.rwnd_limited))),
-        ("held back by the own send buffer", share(change.rate(|c| c.sndbuf_limited))),
+        ("time with data under way", Value::of(&connection::BUSY, change)),
+        ("held back by the peer's receive window", Value::of(&connection::WINDOW_LIMITED, change)),
+        ("held back by the own send buffer", Value::of(&connection::BUFFER_LIMITED, change)),
         ("congestion window, segments", Value::number(last.congestion_window.get(), "count")),
         ("segment size", Value::number(last.mss.get(), "bytes")),
         ("the peer's receive window", Value::number(last.peer_window.get(), "bytes")),

@@ -1,7 +1,7 @@
 //! Details of a control group: usage, limits, what delays it, and its processes.
 
 use super::{heading, list, process};
-use crate::panel::{AllWaits, Context, group_name, ratio, throttled};
+use crate::panel::{AllWaits, Context, group_name, throttled};
 use crate::table::{Value, pairs};
 use crate::text::{Line, bold, dim};
 use whyslow_model::catalogue::{Group, GroupIo};
@@ -21,18 +21,17 @@ pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
         ("CPU time used", Value::share(group::CPU.over(change))),
         ("CPU time it may use (quota)", Value::share(quota)),
         ("periods in which its quota ran out", Value::share(throttled(change))),
-        ("time it was throttled, summed over CPUs", Value::share(ratio(change.rate(|g| g.throttled_time)))),
+        ("time it was throttled, summed over CPUs", Value::share(group::THROTTLED.over(change))),
         ("weight", Value::number(last.weight.get(), "count")),
     ]));
     heading(&mut lines, "Stalls: time in which some, or all of its tasks waited");
-    let stall = |f: fn(&Group) -> whyslow_model::value::Counter| Value::share(ratio(change.rate(f)));
     lines.extend(pairs(&[
-        ("for a CPU, some", stall(|g| g.psi_cpu_some)),
-        ("for a CPU, all", stall(|g| g.psi_cpu_full)),
-        ("for memory, some", stall(|g| g.psi_memory_some)),
-        ("for memory, all", stall(|g| g.psi_memory_full)),
-        ("for I/O, some", stall(|g| g.psi_io_some)),
-        ("for I/O, all", stall(|g| g.psi_io_full)),
+        ("for a CPU, some", Value::of(&group::CPU_PRESSURE, change)),
+        ("for a CPU, all", Value::of(&group::CPU_PRESSURE_FULL, change)),
+        ("for memory, some", Value::of(&group::MEMORY_PRESSURE, change)),
+        ("for memory, all", Value::of(&group::MEMORY_PRESSURE_FULL, change)),
+        ("for I/O, some", Value::of(&group::IO_PRESSURE, change)),
+        ("for I/O, all", Value::of(&group::IO_PRESSURE_FULL, change)),
     ]));
     heading(&mut lines, "Memory");
     lines.extend(pairs(&[
@@ -43,15 +42,15 @@ pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
         ("page cache", Value::number(last.file.get(), "bytes")),
         ("page cache waiting to be written", Value::number(last.dirty.get(), "bytes")),
         ("swap charged", Value::number(last.swap.get(), "bytes")),
-        ("file pages refaulted after eviction", Value::number(change.rate(|g| g.refault_file), "1/s")),
-        ("times its usage hit the hard limit", Value::number(change.rate(|g| g.limit_events), "1/s")),
+        ("file pages refaulted after eviction", Value::of(&group::FILE_REFAULTS, change)),
+        ("times its usage hit the hard limit", Value::of(&group::LIMIT_HITS, change)),
         ("processes killed by the OOM killer", Value::number(last.oom_kills.get().map(|n| n as f64), "count")),
         ("processes and threads", Value::number(last.pids.get(), "count")),
         ("processes and threads it may have", Value::number(last.pids_max.get(), "count")),
     ]));
     let io = context.rates.changes::<GroupIo>();
     let entries = io.iter().filter(|io| io.key().upper == *path).filter_map(|io| {
-        let (read, written) = (io.rate(|io| io.read_bytes)?, io.rate(|io| io.write_bytes)?);
+        let (read, written) = (group::io::READ_RATE.over(io)?, group::io::WRITE_RATE.over(io)?);
         let rate = |bytes| human::quantity(bytes, "bytes/s");
         (read + written > 0.0).then(|| format!("{:12} {} read, {} written", io.key().lower, rate(read), rate(written)))
     });

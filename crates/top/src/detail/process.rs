@@ -9,6 +9,8 @@ use whyslow_model::human;
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
+use whyslow_quantities::process::thread;
+use whyslow_quantities::{connection, process};
 
 /// Reasons for sleep of traced threads.
 const SLEEPS: [NamedMetric<Sleep, Counter>; 11] = [
@@ -32,11 +34,11 @@ pub(super) fn page(task: &TaskKey, context: &Context<'_>, files: &Files) -> Opti
     let mut lines = vec![vec![bold(format!("Process {} ", task.pid)), bold(last.command.get().unwrap_or_default())]];
     times(&mut lines, waits, last.state.get());
     lines.extend(pairs(&[
-        ("of that in user mode", Value::share(ratio(change.rate(|p| p.user)))),
-        ("in kernel mode", Value::share(ratio(change.rate(|p| p.system)))),
-        ("waiting for block I/O (delay accounting)", Value::share(ratio(change.rate(|p| p.block_delay)))),
-        ("voluntary context switches", Value::number(change.rate(|p| p.voluntary_switches), "1/s")),
-        ("involuntary context switches", Value::number(change.rate(|p| p.involuntary_switches), "1/s")),
+        ("of that in user mode", Value::of(&process::USER, change)),
+        ("in kernel mode", Value::of(&process::SYSTEM, change)),
+        ("waiting for block I/O (delay accounting)", Value::share(process::BLOCK_DELAY.over(change))),
+        ("voluntary context switches", Value::of(&process::VOLUNTARY_SWITCHES, change)),
+        ("involuntary context switches", Value::of(&process::INVOLUNTARY_SWITCHES, change)),
     ]));
     traced(&mut lines, task, context);
     heading(&mut lines, "Memory and files");
@@ -44,11 +46,11 @@ pub(super) fn page(task: &TaskKey, context: &Context<'_>, files: &Files) -> Opti
         ("resident memory", Value::number(last.rss.get(), "bytes")),
         ("of that anonymous", Value::number(last.rss_anon.get(), "bytes")),
         ("swapped out", Value::number(last.swap.get(), "bytes")),
-        ("page faults that needed I/O", Value::number(change.rate(|p| p.major_faults), "1/s")),
-        ("read from storage", Value::number(change.rate(|p| p.read_bytes), "bytes/s")),
-        ("written or made dirty", Value::number(change.rate(|p| p.write_bytes), "bytes/s")),
-        ("bytes asked of read calls", Value::number(change.rate(|p| p.read_chars), "bytes/s")),
-        ("bytes given to write calls", Value::number(change.rate(|p| p.write_chars), "bytes/s")),
+        ("page faults that needed I/O", Value::of(&process::MAJOR_FAULTS, change)),
+        ("read from storage", Value::of(&process::READ_RATE, change)),
+        ("written or made dirty", Value::of(&process::WRITE_RATE, change)),
+        ("bytes asked of read calls", Value::of(&process::READ_CALLS_RATE, change)),
+        ("bytes given to write calls", Value::of(&process::WRITE_CALLS_RATE, change)),
         ("open file descriptors", Value::number(last.open_files.get(), "count")),
         ("how many it may open", Value::number(last.open_files_limit.get(), "count")),
         ("nice value", Value::number(last.nice.get(), "count")),
@@ -72,9 +74,9 @@ pub(super) fn thread_page(task: &TaskKey, context: &Context<'_>) -> Option<Vec<L
     let mut lines = vec![vec![bold(format!("Thread {} of process {} ", task.tid, task.pid)), bold(name)]];
     times(&mut lines, waits, last.state.get());
     lines.extend(pairs(&[
-        ("voluntary context switches", Value::number(change.rate(|t| t.voluntary_switches), "1/s")),
-        ("involuntary context switches", Value::number(change.rate(|t| t.involuntary_switches), "1/s")),
-        ("moves to another CPU", Value::number(change.rate(|t| t.migrations), "1/s")),
+        ("voluntary context switches", Value::of(&thread::VOLUNTARY_SWITCHES, change)),
+        ("involuntary context switches", Value::of(&thread::INVOLUNTARY_SWITCHES, change)),
+        ("moves to another CPU", Value::of(&thread::MIGRATIONS, change)),
         ("the CPU it ran on last", Value::number(last.processor.get(), "count")),
         ("nice value", Value::number(last.nice.get(), "count")),
     ]));
@@ -135,12 +137,11 @@ fn connections(lines: &mut Vec<Line>, task: &TaskKey, context: &Context<'_>) {
 
 /// Describes a connection in one line.
 pub(super) fn one_line(change: &Change<'_, Connection>) -> String {
-    let bits = |bytes: Option<f64>| Value::number(bytes.map(|bytes| bytes * 8.0), "bit/s").text(0);
     format!(
         "{}  sends {}, receives {}, round trip {}",
         change.key(),
-        bits(change.rate(|c| c.bytes_acked)),
-        bits(change.rate(|c| c.bytes_received)),
+        Value::of(&connection::CONFIRMED, change).text(0),
+        Value::of(&connection::RECEIVED, change).text(0),
         Value::number(ratio(change.mean(|c| c.rtt)), "s").text(0)
     )
 }

@@ -1,0 +1,33 @@
+//! Quantities of interrupts and of what they leave to softirqs (proc(5): /proc/interrupts; net/core/dev.c).
+
+/// Interrupt lines on each CPU.
+pub mod line {
+    use crate::declare::quantities;
+    use whyslow_model::catalogue::Irq;
+
+    quantities! { Irq;
+        RATE = "irq.rate" "1/s" "interrupts served", "/proc/interrupts" = rate(count);
+    }
+}
+
+/// Time in softirqs.
+pub mod softirq {
+    use crate::declare::quantities;
+    use whyslow_model::catalogue::SoftirqTime;
+
+    quantities! { SoftirqTime;
+        CPU = "softirq.cpu" "count" "CPUs' worth of time in softirqs", "BPF: softirq_entry, softirq_exit" = rate(time);
+    }
+}
+
+/// Packets that a CPU takes in.
+pub mod softnet {
+    use crate::declare::quantities;
+    use whyslow_model::catalogue::Softnet;
+
+    quantities! { Softnet;
+        DROPS = "softnet.drops" "1/s" "packets dropped because a CPU's backlog was full", "/proc/net/softnet_stat column 2" = rate(dropped);
+        SQUEEZES = "softnet.squeezes" "1/s" "times a CPU stopped with packets left, because its budget was used up", "/proc/net/softnet_stat column 3"
+            = rate(squeezed);
+    }
+}
