@@ -2,6 +2,7 @@
 
 use crate::recordings;
 use crate::stack;
+use crate::user_rules;
 use clap_complete::CompletionCandidate;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub fn families() -> Vec<CompletionCandidate> {
 
 pub fn charts() -> Vec<CompletionCandidate> {
     let candidate = |chart: &ChartSpec| CompletionCandidate::new(chart.id).help(Some(chart.title.into()));
+    user_rules::declare_quantities();
     whyslow_series::charts().map(candidate).collect()
 }
 

@@ -55,8 +55,7 @@ enum ExportFormat {
 /// # Errors
 /// Fails on wrong usage, if the recording cannot be read, or if the file cannot be written.
 pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    // They declare the users' quantities, which are columns, too.
-    user_rules::load();
+    user_rules::declare_quantities();
     let families = families();
     let missing = || {
         let known = families.iter().map(|family| family.name);

@@ -97,6 +97,7 @@ const ENDINGS: &[(&str, ReportFormat)] = &[
 /// # Errors
 /// Fails on wrong usage, if the input cannot be read, if a chart has no data, or if the file cannot be written.
 pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
+    user_rules::declare_quantities();
     let format = args.format(look)?;
     let profile = args.profile.as_deref().map(profile_of).transpose()?;
     let result = args.result(look)?;

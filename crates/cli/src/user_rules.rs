@@ -12,42 +12,59 @@ pub struct Rules {
     pub broken: usize,
 }
 
+/// Usable rules, and what is wrong with the others.
+struct Files {
+    book: RuleBook,
+    complaints: Vec<String>,
+}
+
 /// Reads the rules of every folder. Reports a broken rule on stderr with file and line; the other rules stay usable.
 pub fn load() -> Rules {
-    let mut rules = Rules { book: RuleBook::built_in(), broken: 0 };
     if let Some(home) = recordings::closed_home() {
         let (folder, why) = (home.folder.display(), home.why);
         output::complain(&format!("{folder} (HOME) {why}: your own rules and the default baseline are left out"));
     }
-    for folder in folders() {
-        rules.read(&folder);
+    let Files { book, complaints } = Files::read_all();
+    for what in &complaints {
+        output::complain(&format!("rule left out: {what}"));
     }
-    rules
+    Rules { book, broken: complaints.len() }
 }
 
-impl Rules {
+/// Declares the users' quantities, for commands that need them before they load the rules, or only them: charts have names.
+/// Reports nothing.
+pub fn declare_quantities() {
+    if folders().iter().any(|folder| files(folder).is_ok_and(|files| !files.is_empty())) {
+        drop(Files::read_all());
+    }
+}
+
+impl Files {
+    fn read_all() -> Self {
+        let mut files = Self { book: RuleBook::built_in(), complaints: Vec::new() };
+        for folder in folders() {
+            files.read(&folder);
+        }
+        files
+    }
+
     fn read(&mut self, folder: &Path) {
         let files = match files(folder) {
             Ok(files) => files,
             Err(e) if e.kind() == ErrorKind::NotFound => return,
-            Err(e) => return self.complain(format!("cannot read {}: {e}", folder.display())),
+            Err(e) => return self.complaints.push(format!("cannot read {}: {e}", folder.display())),
         };
         for file in files {
             let name = file.display().to_string();
             match read(&file) {
                 Ok(text) => {
                     if let Err(e) = self.book.add(&name, &text) {
-                        self.complain(e.to_string());
+                        self.complaints.push(e.to_string());
                     }
                 }
-                Err(e) => self.complain(format!("{name}: {e}")),
+                Err(e) => self.complaints.push(format!("{name}: {e}")),
             }
         }
-    }
-
-    fn complain(&mut self, what: String) {
-        self.broken += 1;
-        output::complain(&format!("rule left out: {what}"));
     }
 }
 

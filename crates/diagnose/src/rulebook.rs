@@ -224,6 +224,17 @@ baseline = true
     }
 
     #[test]
+    fn the_example_of_the_manual_is_a_rule() {
+        let manual = include_str!("../../../docs/howto/own-rules.md");
+        let lines = manual.lines().filter(|line| line.starts_with("    ") || line.is_empty());
+        let example: String = lines.map(|line| format!("{}\n", line.trim_start())).collect();
+        let mut book = RuleBook::built_in();
+        book.add("own-rules.md", &example).unwrap();
+        assert!(book.rules().iter().any(|rule| rule.id == "site.costly_reads"));
+        crate::own::withdraw(&["site.read_cost".to_owned()]);
+    }
+
+    #[test]
     fn the_former_names_of_keys_are_still_read() {
         let culprits = "culprits = [{ scope = \"process\", by = \"proc.cpu\", whole = \"cpu.busy\", of = \"it\", nobody = \"x\" }]";
         let text = format!("{OWN}{culprits}");

@@ -128,7 +128,8 @@ pub fn metrics(families: &[FamilyInfo], style: &TextStyle) -> String {
 
 fn draw_family(canvas: &mut Canvas, family: &FamilyInfo, all: bool) {
     canvas.paragraph(0, 2, &[bold(family.name), plain(": "), plain(family.help)]);
-    canvas.paragraph(2, 4, &[dim(format!("by {}, from {}", family.key, family.source))]);
+    let only = if family.only_captures { " (only in the output of other tools)" } else { "" };
+    canvas.paragraph(2, 4, &[dim(format!("by {}, from {}{only}", family.key, family.source))]);
     let width = family.metrics.iter().map(|m| m.name.len()).max().unwrap_or(0);
     for metric in family.metrics {
         let line = metric_line(metric, width, all);
@@ -146,6 +147,9 @@ fn metric_line(metric: &Metric, width: usize, all: bool) -> Vec<Piece> {
         plain("  "),
         plain(metric.help),
     ];
+    if metric.only_captures {
+        line.push(dim(" (only in the output of other tools)"));
+    }
     if all {
         line.extend([plain(" "), dim(metric.otel)]);
     }
