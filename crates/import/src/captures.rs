@@ -1,11 +1,11 @@
 //! Collects the outputs of all files of an incident, within bounds.
 
 use crate::complaint::Complaint;
-use crate::file_reader::is_unknown_text;
 use crate::formats;
 use crate::kernel_file::{KernelFile, KernelFileSets};
 use crate::merge::{Capture, MOST_CAPTURES, RunGroups};
 use crate::refusal::Refusal;
+use crate::skipped::is_unknown_text;
 use crate::tool_run::{self, ToolRun};
 use whyslow_model::value::Name;
 

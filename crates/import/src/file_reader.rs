@@ -1,11 +1,12 @@
 //! Reads one file: finds where each command's output starts, and passes it to its format.
 
+use crate::banner::Banner;
 use crate::captures::Captures;
 use crate::clock;
 use crate::command::{CommandLine, host_at_prompt, is_prompt_line};
-use crate::context::{Banner, CaptureContext, Scheduler};
+use crate::context::{CaptureContext, Scheduler};
 use crate::format::Format;
-use crate::formats::kernel_files::{self, PrintedFiles};
+use crate::formats::kernel_files;
 use crate::formats::{
     FORMATS, begins_with_comment, command_in_file_name, command_of, is_for_people, is_fully_read, is_read, kernel_log,
 };
@@ -14,7 +15,10 @@ use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
 use crate::print_steps::PrintSteps;
+use crate::printed_files::{self, PrintedFiles};
+use crate::quotations::{is_doubted, quotations};
 use crate::refusal::Refusal;
+use crate::skipped::{KNOWN_OUTPUT, NOTHING, SkippedPlaces, UNKNOWN_ROW, UNKNOWN_TEXT};
 use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
 use crate::tool_run::{ToolRun, clock_remedy, clock_was_set};
@@ -26,18 +30,8 @@ use whyslow_model::value::Name;
 /// Minimum columns at which mail programs wrap, and maximum lines of a continued command.
 const NARROWEST: usize = 60;
 const MOST_CONTINUED: usize = 12;
-/// Expected input in errors about lines that no format recognizes.
-const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
-/// Descriptions of unrecognized input, which is not quoted.
-const UNKNOWN_ROW: &str = "a row of numbers under no known header";
-const UNKNOWN_TEXT: &str = "text in no known format";
-const NOTHING: &str = "nothing of the kind in the whole file";
 /// Start of a script, which only mentions tool output.
 const SCRIPT: &str = "#!";
-/// Maximum number of skipped places reported for one file.
-const MOST_SKIPPED: usize = 100;
-/// Remedy for skipped places.
-const SAVE_AGAIN: &str = "save the command's whole output again, unchanged";
 /// Maximum number of lines of a report that is not read as a stream.
 const MOST_LINES: u32 = 200_000;
 /// Maximum number of lines of an output that is printed repeatedly.
@@ -70,49 +64,9 @@ pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures)
         recognized: false,
         empty_output: None,
         console: false,
-        skipped: 0,
-        left_out: Vec::new(),
-        first_skipped: None,
+        skipped: SkippedPlaces::default(),
     };
     reader.read()
-}
-
-/// Places of a file that were left out for the same reason.
-struct LeftOut {
-    first: Refusal,
-    lines: Vec<u32>,
-}
-
-impl LeftOut {
-    /// Formats the line numbers: `line 14`, `lines 14, 20 to 25, 33`.
-    fn place(&self) -> String {
-        let mut lines = self.lines.clone();
-        lines.sort_unstable();
-        lines.dedup();
-        let runs = lines.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
-            [line] => line.to_string(),
-            [first, second] => format!("{first}, {second}"),
-            [first, .., last] => format!("{first} to {last}"),
-            [] => String::new(),
-        });
-        let all = runs.collect::<Vec<_>>().join(", ");
-        format!("{} {all}", if lines.len() > 1 { "lines" } else { "line" })
-    }
-
-    fn why(&self) -> String {
-        let Refusal { expected, found, described, .. } = &self.first;
-        match (*described, self.lines.len()) {
-            (true, _) if expected == KNOWN_OUTPUT => format!("left out: {found}"),
-            (true, _) => format!("left out: {found}, where {expected} was expected"),
-            (false, 1) => format!("left out: {found:?} is not {expected}"),
-            (false, _) => format!("left out: they are not {expected}; the first is {found:?}"),
-        }
-    }
-
-    fn is_for(&self, refusal: &Refusal) -> bool {
-        let Refusal { expected, found, described, .. } = &self.first;
-        *expected == refusal.expected && *described == refusal.described && (!described || *found == refusal.found)
-    }
 }
 
 struct FileReader<'r, 'a> {
@@ -120,25 +74,23 @@ struct FileReader<'r, 'a> {
     file: Name,
     strict: bool,
     captures: &'a mut Captures,
-    /// Whether anything was read, or noted as skipped.
+    /// Whether anything was read, if only the name of the machine.
     any: bool,
-    /// Whether anything was read.
+    /// Whether any output was read.
     recognized: bool,
     /// Format of an output that was empty.
     empty_output: Option<&'static str>,
     /// Whether the file is console output, with kernel messages among other lines.
     console: bool,
-    skipped: usize,
-    left_out: Vec<LeftOut>,
-    first_skipped: Option<Refusal>,
+    skipped: SkippedPlaces,
 }
 
 impl FileReader<'_, '_> {
     fn read(mut self) -> Result<Option<Refusal>, Refusal> {
         if self.lines.next_is(|text| text.starts_with(SCRIPT)) {
             self.skip_unrecognized("a script; give what it prints");
-            self.note_left_out();
-            return Ok(self.first_skipped);
+            self.skipped.note(&self.file, self.captures);
+            return Ok(self.skipped.into_first());
         }
         if let Some(line) = without_spaces(&mut self.lines) {
             self.lines.skip(line);
@@ -156,17 +108,17 @@ impl FileReader<'_, '_> {
             self.skip(Refusal::described(&self.file, line, "a file that can be read to its end", found))?;
         }
         self.note_unread(&context);
-        if !self.any {
+        if !self.any && self.skipped.is_empty() {
             let found = match (self.lines.number(), self.lines.is_binary()) {
                 (1, _) => "nothing: it is empty",
                 (_, true) => "binary data",
                 _ => NOTHING,
             };
-            self.skip_text(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found));
+            self.skipped.add(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found), self.captures);
         }
         // Gaps in a readable file are noted in its capture.
-        self.note_left_out();
-        Ok(self.first_skipped.filter(|_| !self.recognized))
+        self.skipped.note(&self.file, self.captures);
+        Ok(self.skipped.into_first().filter(|_| !self.recognized))
     }
 
     /// Reads the output that begins at the next line, or takes that line.
@@ -193,7 +145,7 @@ impl FileReader<'_, '_> {
             let command = self.continued(text).unwrap_or(command);
             context.enter_container(&command);
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
-            context.folder = kernel_files::folder_after(text, context.folder.as_deref());
+            context.folder = printed_files::folder_after(text, context.folder.as_deref());
             context.printed = PrintedFiles::of(&command, context.folder.as_deref());
             context.steps = PrintSteps::of(text, context.folder.as_deref());
             if context.steps.is_some() {
@@ -212,7 +164,7 @@ impl FileReader<'_, '_> {
             (context.printed, context.steps) = (None, None);
             self.note_message(text, context);
         } else if let Some(printed) = &context.printed
-            && (context.steps.is_none() || printed.begin_next(&mut self.lines))
+            && (context.steps.is_none() || kernel_files::begins_next(&mut self.lines, printed))
         {
             // Files that a format reads as text are left to that format.
             let is_read = context.printed.as_ref().is_some_and(PrintedFiles::is_of_proc) && self.format(text).is_some();
@@ -485,50 +437,17 @@ impl FileReader<'_, '_> {
         if self.strict {
             return Err(refusal);
         }
-        self.report_skipped(refusal);
+        self.skipped.add(refusal, self.captures);
         Ok(())
     }
 
     /// Skips text in no known format, and reports it once per file. Does not quote it: it may be anything.
     fn skip_unrecognized(&mut self, found: &str) {
-        self.skip_text(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, found));
-    }
-
-    fn skip_text(&mut self, refusal: Refusal) {
-        if self.first_skipped.is_none() {
-            self.report_skipped(refusal);
+        if self.skipped.is_empty() {
+            let refusal = Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, found);
+            self.skipped.add(refusal, self.captures);
         }
     }
-
-    fn report_skipped(&mut self, refusal: Refusal) {
-        self.captures.not_recognized(&refusal);
-        self.skipped += 1;
-        if self.skipped <= MOST_SKIPPED {
-            self.any = true;
-            match self.left_out.iter_mut().find(|same| same.is_for(&refusal)) {
-                Some(same) => same.lines.push(refusal.line),
-                None => self.left_out.push(LeftOut { lines: vec![refusal.line], first: refusal.clone() }),
-            }
-            self.first_skipped.get_or_insert(refusal);
-        }
-    }
-
-    fn note_left_out(&mut self) {
-        for left_out in std::mem::take(&mut self.left_out) {
-            match left_out.first.found == UNKNOWN_TEXT {
-                true => {
-                    let why = format!("skipped, the first of it on line {}", left_out.first.line);
-                    self.captures.note(&self.file, UNKNOWN_TEXT, why, "'whyslow formats' lists what is read");
-                }
-                false => self.captures.note(&self.file, &left_out.place(), left_out.why(), SAVE_AGAIN),
-            }
-        }
-    }
-}
-
-/// Returns true if a place was skipped because no format recognizes it, rather than because it is empty, binary or damaged.
-pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
-    refusal.expected == KNOWN_OUTPUT && [UNKNOWN_ROW, UNKNOWN_TEXT, NOTHING].contains(&refusal.found.as_str())
 }
 
 /// Returns true if a line is the error message of a program that could not do what was asked.
@@ -547,34 +466,6 @@ fn is_error(text: &str) -> bool {
     ];
     let is_usage = ["Usage: ", "usage: ", "Error: "].iter().any(|begin| text.trim_start().starts_with(begin));
     is_usage || text.len() <= LONGEST && text.contains(':') && ERRORS.iter().any(|error| text.contains(error))
-}
-
-/// Returns the quotations between backquotes in a sentence that may be output.
-fn quotations(text: &str) -> Vec<&str> {
-    // Checked first, since every line that begins no output is tested.
-    if !text.contains('`') {
-        return Vec::new();
-    }
-    let parts: Vec<&str> = text.split('`').collect();
-    // Each quotation has two marks.
-    if parts.len() < 3 || parts.len().is_multiple_of(2) {
-        return Vec::new();
-    }
-    let may_be_output = |quotation: &&&str| quotation.split_whitespace().count() > 1 || quotation.contains([':', '=']);
-    parts.iter().skip(1).step_by(2).filter(may_be_output).copied().collect()
-}
-
-/// Returns true if the words around the quotations in a line deny or suppose something, or call it an example.
-fn is_doubted(text: &str) -> bool {
-    const DOUBTS: [&str; 22] = [
-        "not", "no", "never", "without", "none", "neither", "instead", "unlike", "if", "unless", "when", "whenever",
-        "would", "could", "should", "might", "expect", "expected", "example", "like", "such", "e.g",
-    ];
-    let is_doubt = |word: &str| {
-        let word = word.trim_matches(|c: char| c.is_ascii_punctuation()).to_ascii_lowercase();
-        DOUBTS.contains(&word.as_str()) || word.ends_with("n't")
-    };
-    text.split('`').step_by(2).flat_map(str::split_whitespace).any(is_doubt)
 }
 
 /// Returns true if a command line continues on the next line: after a backslash, or because a mail program wrapped it before an

@@ -4,6 +4,7 @@
 //! each command's output starts, its [`Format`] reads it into a [`ToolRun`](tool_run::ToolRun), and [`merge`] puts the runs
 //! together. Anything uncertain is left out and noted with file and line; a wrong number is never produced.
 
+mod banner;
 mod captures;
 mod clock;
 mod command;
@@ -22,12 +23,15 @@ mod merge;
 mod number;
 mod prelude;
 mod print_steps;
+mod printed_files;
+mod quotations;
 mod refusal;
 mod report_intervals;
 mod request_trace;
 mod run_options;
 mod series;
 mod shell;
+mod skipped;
 mod supportconfig;
 mod table;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files of /proc and /sys that one command line prints in several steps: `date; cat a; sleep 10; date; cat a`.
 
 use crate::command::CommandLine;
-use crate::formats::kernel_files::PrintedFiles;
+use crate::printed_files::PrintedFiles;
 
 /// Steps of a command line that prints files of /proc and /sys, in order; a loop repeats them.
 #[derive(Clone, Debug, PartialEq)]

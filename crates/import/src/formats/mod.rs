@@ -128,9 +128,9 @@ mod zpool_iostat;
 
 pub use converter::{converted, is_metadata, recording};
 
+use crate::banner::Banner;
 use crate::clock;
 use crate::command::CommandLine;
-use crate::context::Banner;
 use crate::format::{Format, Recognized};
 use crate::lines::Lines;
 use crate::margin::{Margin, indentation};
