@@ -9,9 +9,9 @@ use whyslow_model::key::MachineKey;
 /// Banner of sysstat's tools: the machine, and the date on which the output begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Banner {
-    pub date: Option<Date>,
+    date: Option<Date>,
     release: String,
-    pub host: String,
+    host: String,
     cpus: Option<f64>,
 }
 
@@ -26,6 +26,15 @@ impl Banner {
         let cpus = rest.rsplit_once('(').and_then(|(_, count)| count.strip_suffix(" CPU)")?.parse().ok());
         let date = rest.split_whitespace().find_map(date);
         Some(Self { date, release: release.trim().to_owned(), host: host.to_owned(), cpus })
+    }
+
+    pub fn date(&self) -> Option<Date> {
+        self.date
+    }
+
+    /// Returns the name of the machine.
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     pub fn record(&self, run: &mut ToolRun, line: u32) {

@@ -3,33 +3,27 @@
 use crate::banner::Banner;
 use crate::captures::Captures;
 use crate::clock;
-use crate::command::{CommandLine, host_at_prompt, is_prompt_line};
-use crate::context::{CaptureContext, Scheduler};
+use crate::command::{CommandLine, is_prompt_line};
 use crate::format::Format;
 use crate::formats::kernel_files;
-use crate::formats::{
-    FORMATS, begins_with_comment, command_in_file_name, command_of, is_for_people, is_fully_read, is_read, kernel_log,
-};
+use crate::formats::{FORMATS, is_for_people, is_read, kernel_log};
 use crate::kernel_file::KernelFile;
 use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
-use crate::print_steps::PrintSteps;
-use crate::printed_files::{self, PrintedFiles};
 use crate::quotations::{is_doubted, quotations};
 use crate::refusal::Refusal;
+use crate::shell_session::ShellSession;
 use crate::skipped::{KNOWN_OUTPUT, NOTHING, SkippedPlaces, UNKNOWN_ROW, UNKNOWN_TEXT};
 use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
 use crate::tool_run::{ToolRun, clock_remedy, clock_was_set};
+use crate::typed_command::TypedCommand;
 use std::io::BufRead;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::Name;
 
-/// Minimum columns at which mail programs wrap, and maximum lines of a continued command.
-const NARROWEST: usize = 60;
-const MOST_CONTINUED: usize = 12;
 /// Start of a script, which only mentions tool output.
 const SCRIPT: &str = "#!";
 /// Maximum number of lines of a report that is not read as a stream.
@@ -63,7 +57,6 @@ pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures)
         any: false,
         recognized: false,
         empty_output: None,
-        console: false,
         skipped: SkippedPlaces::default(),
     };
     reader.read()
@@ -80,8 +73,6 @@ struct FileReader<'r, 'a> {
     recognized: bool,
     /// Format of an output that was empty.
     empty_output: Option<&'static str>,
-    /// Whether the file is console output, with kernel messages among other lines.
-    console: bool,
     skipped: SkippedPlaces,
 }
 
@@ -99,15 +90,15 @@ impl FileReader<'_, '_> {
             self.skip(Refusal::described(&self.file, self.lines.number(), expected, found))?;
             while self.lines.take().is_some() {}
         }
-        let mut context = CaptureContext { command: command_in_file_name(&self.file), ..CaptureContext::default() };
+        let mut session = ShellSession::in_file(&self.file);
         while let Some(text) = self.lines.peek(0).map(str::to_owned) {
-            self.next(&text, &mut context)?;
+            self.next(&text, &mut session)?;
         }
         if let Some(failure) = self.lines.failure() {
             let (line, found) = (self.lines.number(), failure.to_string());
             self.skip(Refusal::described(&self.file, line, "a file that can be read to its end", found))?;
         }
-        self.note_unread(&context);
+        self.note_unread(&session);
         if !self.any && self.skipped.is_empty() {
             let found = match (self.lines.number(), self.lines.is_binary()) {
                 (1, _) => "nothing: it is empty",
@@ -122,112 +113,82 @@ impl FileReader<'_, '_> {
     }
 
     /// Reads the output that begins at the next line, or takes that line.
-    fn next(&mut self, text: &str, context: &mut CaptureContext) -> Result<(), Refusal> {
+    fn next(&mut self, text: &str, session: &mut ShellSession) -> Result<(), Refusal> {
         if text.len() > LONGEST_LINE && !LONG_LINES.iter().any(|begin| text.starts_with(begin)) {
             self.skip_unrecognized(UNKNOWN_TEXT);
         } else if text.trim().is_empty() {
         } else if let Some(kind) = supportconfig::section(text) {
             let named = self.lines.peek(1).and_then(|line| supportconfig::printed_file(kind, line));
-            context.printed = named.as_ref().and_then(|command| PrintedFiles::of(command, None));
-            context.steps = None;
             self.lines.skip(usize::from(named.is_some()));
-            context.command = named;
-            (context.counts_cpus, context.pause) = (false, None);
-            context.is_past_command = false;
-            context.banner = None;
+            session.section(named);
         } else if let Some(title) = supportconfig::title(&mut self.lines) {
             self.lines.skip(title - 1);
-        } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
-            context.variables.set(text);
-            let expanded = context.variables.expanded(text);
-            let text = expanded.as_deref().unwrap_or(text);
-            let command = expanded.as_deref().and_then(|text| command_of(text.trim_start())).unwrap_or(command);
-            let command = self.continued(text).unwrap_or(command);
-            context.enter_container(&command);
-            context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
-            context.folder = printed_files::folder_after(text, context.folder.as_deref());
-            context.printed = PrintedFiles::of(&command, context.folder.as_deref());
-            context.steps = PrintSteps::of(text, context.folder.as_deref());
-            if context.steps.is_some() {
-                context.advance();
-            }
-            context.prompts.enter(command.remote_host(), host_at_prompt(text), &mut context.host);
-            self.note_silence(&command, text);
-            context.prints_epoch = text.contains("date") && text.contains("+%s");
-            context.command = Some(command);
-            context.counts_cpus = CommandLine::counts_cpus(text);
-            (context.pause, context.outputs) = (CommandLine::pause(text), Vec::new());
-            context.is_past_command = false;
-            context.banner = None;
-        } else if (context.steps.is_some() || context.printed.is_some()) && kernel_files::is_message(text) {
+        } else if let Some(typed) = TypedCommand::peek(&mut self.lines, session.variables()) {
+            self.lines.skip(typed.lines - 1);
+            self.note_silence(&typed);
+            session.command(typed, self.lines.number());
+        } else if session.last_command().expects_files() && kernel_files::is_message(text) {
             // What is printed next is no longer certain.
-            (context.printed, context.steps) = (None, None);
-            self.note_message(text, context);
-        } else if let Some(printed) = &context.printed
-            && (context.steps.is_none() || kernel_files::begins_next(&mut self.lines, printed))
+            session.files_failed();
+            self.note_message(text, session);
+        } else if let Some(printed) = session.last_command().files()
+            && (!session.last_command().has_steps() || kernel_files::begins_next(&mut self.lines, printed))
         {
             // Files that a format reads as text are left to that format.
-            let is_read = context.printed.as_ref().is_some_and(PrintedFiles::is_of_proc) && self.format(text).is_some();
-            let read = if is_read { Ok(()) } else { self.output(&kernel_files::FORMAT, context) };
-            context.advance();
+            let is_read = printed.is_of_proc() && self.format(text).is_some();
+            let read = if is_read { Ok(()) } else { self.output(&kernel_files::FORMAT, session) };
+            session.files_printed();
             self.lines.set_margin(Margin::None);
             return read;
-        } else if let Some(folder) = context.folder.as_deref().filter(|_| kernel_files::is_relative(text, context)) {
-            context.printed = Some(PrintedFiles::Below(folder.to_owned()));
-            let read = self.output(&kernel_files::FORMAT, context);
-            context.printed = None;
+        } else if session.is_below_proc() && kernel_files::is_relative(text, session.context()) {
+            session.expect_files_below_folder();
+            let read = self.output(&kernel_files::FORMAT, session);
+            session.expect_no_files();
             return read;
         } else if let Some(banner) = Banner::read(text) {
             let mut run = ToolRun::new(MACHINE, &self.file);
             let line = self.lines.number();
             banner.record(&mut run, line);
-            let host = Name::from(banner.host.as_str());
-            if !context.is_past_command
-                && let Some(prompt) = context.prompts.rename(&host)
-            {
+            let host = Name::from(banner.host());
+            if let Some(prompt) = session.banner(banner) {
                 self.captures.rename_host(&self.file, &prompt, &host);
             }
-            context.host = Some(host);
-            run.host = context.host.clone();
+            run.host = Some(host);
             self.any = true;
             self.captures.add(run, &self.file, line)?;
-            context.banner = Some(banner);
-            context.is_past_banner = false;
-        } else if let Some(count) = context.counted_cpus(text) {
+        } else if let Some(count) = session.last_command().counted_cpus(text) {
             let mut run = ToolRun::new("nproc", &self.file);
             let line = self.lines.number();
             run.line = line;
-            run.host = context.host.clone();
+            run.host = session.host();
             run.row::<MachineInfo>(0.0, line, MachineKey).processors = count.into();
-            (self.any, context.counts_cpus, context.is_past_command) = (true, false, true);
+            self.any = true;
+            session.cpu_count();
             self.captures.add(run, &self.file, line)?;
         } else if !quotations(text).is_empty() && is_doubted(text) {
             self.captures.complaint.add(text);
         } else if let Some(format) = self.format(text) {
-            let read = self.output(format, context);
+            let read = self.output(format, session);
             self.lines.set_margin(Margin::None);
             return read;
-        } else if let Some(at) = clock::date_line(text).or_else(|| context.epoch_line(text)) {
-            if !context.is_timed_by_pauses() {
-                let set_by = context.set_at(at);
-                if let Some(by) = set_by {
-                    let line = self.lines.number();
-                    let what = format!("the printed times from line {line} on");
-                    self.captures.note(&self.file, &what, clock_was_set(by, line), clock_remedy(by));
-                }
+        } else if let Some(at) = clock::date_line(text).or_else(|| session.last_command().epoch_line(text)) {
+            if let Some(by) = session.printed_time(at) {
+                let line = self.lines.number();
+                let what = format!("the printed times from line {line} on");
+                self.captures.note(&self.file, &what, clock_was_set(by, line), clock_remedy(by));
             }
-        } else if self.quotations(text, context)? {
-        } else if is_error(text) && context.command.is_some() {
-            self.note_message(text, context);
-        } else if is_remark(text) || is_of_unknown_program(context) || self.console {
-            context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
+        } else if self.quotations(text, session)? {
+        } else if is_error(text) && session.last_command().line().is_some() {
+            self.note_message(text, session);
+        } else if is_remark(text) || session.last_command().is_of_unknown_program() || session.is_console() {
+            session.sentence(text, self.lines.number());
             self.captures.complaint.add(text);
         } else if is_table_row(text) {
             // Numbers in columns could be misread or missed; other text is merely unknown here.
-            (context.is_past_banner, context.is_past_command) = (true, true);
+            session.unknown_output();
             self.skip(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, UNKNOWN_ROW))?;
         } else {
-            context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
+            session.sentence(text, self.lines.number());
             self.captures.complaint.add(text);
             self.skip_unrecognized(UNKNOWN_TEXT);
         }
@@ -236,8 +197,8 @@ impl FileReader<'_, '_> {
     }
 
     /// Notes why a file yields no figures, if that is not a mistake.
-    fn note_unread(&mut self, context: &CaptureContext) {
-        let command = context.command.as_ref().filter(|command| is_for_people(command));
+    fn note_unread(&mut self, session: &ShellSession) {
+        let command = session.last_command().line().filter(|command| is_for_people(command));
         let (what, why) = match (self.empty_output, command) {
             _ if self.recognized => return,
             (Some(format), _) => (format!("the output of {format}"), "it lists nothing, or nothing that can be slow"),
@@ -252,9 +213,9 @@ impl FileReader<'_, '_> {
     }
 
     /// Notes that a command printed an error instead of its output.
-    fn note_message(&mut self, text: &str, context: &CaptureContext) {
+    fn note_message(&mut self, text: &str, session: &ShellSession) {
         const LONGEST: usize = 160;
-        let Some(command) = context.command.as_ref().filter(|command| is_read(command) || is_for_people(command))
+        let Some(command) = session.last_command().line().filter(|command| is_read(command) || is_for_people(command))
         else {
             return;
         };
@@ -265,7 +226,8 @@ impl FileReader<'_, '_> {
     }
 
     /// Notes that a command whose output is read printed nothing: that is an answer too.
-    fn note_silence(&mut self, command: &CommandLine, text: &str) {
+    fn note_silence(&mut self, typed: &TypedCommand) {
+        let TypedCommand { command, text, .. } = typed;
         let next = self.lines.peek_past_blanks(1).map(|(_, next)| next.to_owned());
         // A comment that begins an output looks like a prompt of root.
         let is_at_end = next.is_none_or(|next| is_prompt_line(&next) && !next.starts_with("# "));
@@ -281,47 +243,28 @@ impl FileReader<'_, '_> {
     }
 
     /// Reads output quoted between backquotes in a sentence. Returns true if there was any.
-    fn quotations(&mut self, text: &str, context: &CaptureContext) -> Result<bool, Refusal> {
-        let console = self.console;
+    fn quotations(&mut self, text: &str, session: &ShellSession) -> Result<bool, Refusal> {
         let mut any = false;
         for quotation in quotations(text) {
-            if let Some(read) = self.inner(quotation.to_owned(), self.lines.number(), context) {
+            if let Some(read) = self.inner(quotation.to_owned(), self.lines.number(), session) {
                 read?;
                 any = true;
             }
         }
-        self.console = console;
         Ok(any)
     }
 
     /// Reads the output at the start of a text within a line or file. Returns `None` if the text does not start with output.
-    fn inner(&mut self, content: String, line: u32, context: &CaptureContext) -> Option<Result<(), Refusal>> {
+    fn inner(&mut self, content: String, line: u32, session: &ShellSession) -> Option<Result<(), Refusal>> {
         let content = std::io::Cursor::new(content);
         let lines = Lines::new(self.file.clone(), content).numbered_from(line).strictly(self.strict);
         let outer = std::mem::replace(&mut self.lines, lines);
-        let mut own = CaptureContext { printed: None, steps: None, command: None, ..context.clone() };
+        let mut own = session.within();
         let first = self.lines.peek(0).unwrap_or_default().to_owned();
         let found = self.format(&first).filter(|format| format.name != kernel_files::FORMAT.name);
         let read = found.map(|format| self.output(format, &mut own));
         self.lines = outer;
         read
-    }
-
-    /// Joins a command line with its continuation lines, and takes all of them but the last. Returns `None` if the command has
-    /// only one line.
-    fn continued(&mut self, text: &str) -> Option<CommandLine> {
-        let mut joined = text.trim().to_owned();
-        let mut lines = 1;
-        while let Some(next) = self.lines.peek(lines).filter(|next| lines <= MOST_CONTINUED && goes_on(&joined, next)) {
-            let next = next.trim();
-            // The shell prints this before a continuation line.
-            let next = next.strip_prefix("> ").unwrap_or(next);
-            joined = format!("{} {next}", joined.trim_end_matches('\\').trim_end());
-            lines += 1;
-        }
-        let command = command_of(&joined).filter(|_| lines > 1)?;
-        self.lines.skip(lines - 1);
-        Some(command)
     }
 
     /// Returns the format whose output starts at the next line. If a margin precedes the output, sets that margin.
@@ -352,21 +295,19 @@ impl FileReader<'_, '_> {
         found
     }
 
-    fn output(&mut self, format: &Format, context: &mut CaptureContext) -> Result<(), Refusal> {
+    fn output(&mut self, format: &Format, session: &mut ShellSession) -> Result<(), Refusal> {
         let before = self.lines.number();
         let mut run = ToolRun::new(format.name, &self.file);
         run.line = before;
-        context.set_time(&mut run);
-        run.host = context.host.clone();
-        run.container = context.container.as_ref().map(|(name, _)| name.as_str().into());
-        let copy = context.pause.and_then(|_| self.lines_of_copy());
+        session.set_origin(&mut run);
+        let copy = session.context().pause().and_then(|_| self.lines_of_copy());
         if !format.streamed {
             self.lines.end_after(copy.unwrap_or(MOST_LINES));
         }
-        let mut result = (format.read)(&mut self.lines, context, &mut run);
+        let mut result = (format.read)(&mut self.lines, session.context(), &mut run);
         let is_of_files = format.name == kernel_files::FORMAT.name;
         for file in std::mem::take(&mut run.kernel_files) {
-            self.kernel_file(file, context)?;
+            self.kernel_file(file, session)?;
         }
         if self.lines.lift_limit() && copy.is_none() {
             let expected = format!("at most {MOST_LINES} lines of {}", format.name);
@@ -376,11 +317,7 @@ impl FileReader<'_, '_> {
         if self.lines.number() == before {
             self.lines.skip(1);
         }
-        context.host = run.host.clone();
-        if context.pause.is_some() {
-            context.outputs.push(format.name);
-        }
-        (context.is_past_banner, context.is_past_command) = (true, true);
+        session.output(format.name, run.host.clone());
         if run.is_empty() && !is_of_files && result.is_ok() && self.lines.number() > before {
             self.empty_output.get_or_insert(format.name);
         }
@@ -391,7 +328,9 @@ impl FileReader<'_, '_> {
         }
         if !run.is_empty() {
             (self.any, self.recognized) = (true, true);
-            self.console |= format.name == kernel_log::FORMAT.name;
+            if format.name == kernel_log::FORMAT.name {
+                session.kernel_messages();
+            }
             let added = self.captures.add(run, &self.file, before);
             added.or_else(|refusal| self.skip(refusal))?;
         }
@@ -416,14 +355,10 @@ impl FileReader<'_, '_> {
     }
 
     /// Reads a file of /proc that a format reads as text; collects all other files.
-    fn kernel_file(&mut self, mut file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
-        file.at = context.files_at();
-        file.host.clone_from(&context.host);
-        if let Some((container, _)) = &context.container {
-            file.set_container(container);
-        }
+    fn kernel_file(&mut self, mut file: KernelFile, session: &mut ShellSession) -> Result<(), Refusal> {
+        session.set_origin_of_file(&mut file);
         if file.is_of_proc()
-            && let Some(read) = self.inner(file.content.clone(), file.line, context)
+            && let Some(read) = self.inner(file.content.clone(), file.line, session)
         {
             return read;
         }
@@ -466,26 +401,6 @@ fn is_error(text: &str) -> bool {
     ];
     let is_usage = ["Usage: ", "usage: ", "Error: "].iter().any(|begin| text.trim_start().starts_with(begin));
     is_usage || text.len() <= LONGEST && text.contains(':') && ERRORS.iter().any(|error| text.contains(error))
-}
-
-/// Returns true if a command line continues on the next line: after a backslash, or because a mail program wrapped it before an
-/// option that would not have fitted.
-fn goes_on(command: &str, next: &str) -> bool {
-    let is_option = |word: &str| {
-        let name = word.split('=').next().unwrap_or_default();
-        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        // `bs=1M` continues with operands of its kind; output may begin like that too.
-        let is_operand = || word.contains('=') && command.contains('=');
-        is_name && (word.starts_with('-') && name.bytes().any(|b| b.is_ascii_alphabetic()) || is_operand())
-    };
-    let first = next.split_whitespace().next().unwrap_or_default();
-    let would_not_fit = command.len() + first.len() >= NARROWEST;
-    command.ends_with('\\') || would_not_fit && !first.is_empty() && next.split_whitespace().all(is_option)
-}
-
-/// Returns true if the command prints things that no format reads; these are skipped silently.
-fn is_of_unknown_program(context: &CaptureContext) -> bool {
-    context.command.as_ref().is_some_and(|command| !is_fully_read(command.program()))
 }
 
 /// Returns the position of the first long line in a file whose lines contain no spaces.

@@ -1,9 +1,9 @@
 //! Declaration of a format. Everything else that depends on a format (recognized command lines and file names, `whyslow
 //! formats`, completion, the table in docs/import.md) is derived from it.
 
-use crate::context::CaptureContext;
 use crate::lines::Lines;
 use crate::refusal::Refusal;
+use crate::shell_session::OutputContext;
 use crate::table::AnyColumns;
 use crate::tool_run::ToolRun;
 use whyslow_model::listing::FormatInfo;
@@ -33,7 +33,7 @@ pub struct Format {
     /// Returns true if the output starts at the next line. Only peeks.
     pub starts: fn(&mut Lines<'_>) -> bool,
     /// Takes the output, at least one line, up to the first line that belongs to something else.
-    pub read: fn(&mut Lines<'_>, &CaptureContext, &mut ToolRun) -> ReadResult,
+    pub read: fn(&mut Lines<'_>, OutputContext<'_>, &mut ToolRun) -> ReadResult,
 }
 
 impl Format {

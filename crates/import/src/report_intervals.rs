@@ -1,7 +1,7 @@
 //! Intervals of reports, from the times that a tool prints or the interval on its command line.
 
 use crate::clock::{PrintedTime, ReportInterval};
-use crate::context::CaptureContext;
+use crate::shell_session::OutputContext;
 use crate::timeline::ReportClock;
 use crate::tool_run::ToolRun;
 use whyslow_model::since_boot::AVERAGED;
@@ -77,7 +77,7 @@ impl<R> ReportIntervals<R> {
         &mut self,
         report: R,
         when: Option<ReportTime>,
-        context: &CaptureContext,
+        context: OutputContext<'_>,
         run: &mut ToolRun,
     ) -> Vec<(R, ReportInterval)> {
         let when = when.filter(|(when, _)| when.time.is_some());
@@ -115,7 +115,7 @@ impl<R> ReportIntervals<R> {
         &mut self,
         report: R,
         when: Option<ReportTime>,
-        context: &CaptureContext,
+        context: OutputContext<'_>,
         run: &mut ToolRun,
     ) -> Vec<(R, ReportInterval)> {
         let when = when.map(|(when, _)| when);
@@ -141,7 +141,7 @@ impl<R> ReportIntervals<R> {
         report: R,
         when: PrintedTime,
         from: f64,
-        context: &CaptureContext,
+        context: OutputContext<'_>,
         run: &mut ToolRun,
     ) -> Vec<(R, ReportInterval)> {
         let to = from + context.interval().unwrap_or_else(|| assumed(run));
@@ -158,7 +158,7 @@ impl<R> ReportIntervals<R> {
 
     /// Returns the remaining reports with an assumed interval: those after the last printed time, and a report that is the only
     /// one.
-    pub fn finish(mut self, context: &CaptureContext, run: &mut ToolRun) -> Vec<(R, ReportInterval)> {
+    pub fn finish(mut self, context: OutputContext<'_>, run: &mut ToolRun) -> Vec<(R, ReportInterval)> {
         let waiting: Vec<R> = self.waiting.drain(..).collect();
         let step = context.interval().or_else(|| self.clock.usual());
         let mut left = Vec::new();
@@ -193,16 +193,17 @@ fn assumed(run: &mut ToolRun) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::CommandLine;
+    use crate::shell_session::ShellSession;
 
     /// Returns the ends of the intervals, the start of the run, and the number of notes.
     fn intervals(command: &str, times: &[Option<f64>]) -> (Vec<f64>, Option<f64>, usize) {
         let mut run = ToolRun::new("iostat", &"x".into());
-        let context = CaptureContext { command: CommandLine::at_prompt(command), ..CaptureContext::default() };
+        let session = ShellSession::of_command(command);
+        let context = session.context();
         let mut reports = ReportIntervals::since_boot();
         let when = |time: &Option<f64>| time.map(|time| (PrintedTime::of_day(time), 7));
-        let mut all: Vec<_> = times.iter().flat_map(|time| reports.next((), when(time), &context, &mut run)).collect();
-        all.extend(reports.finish(&context, &mut run));
+        let mut all: Vec<_> = times.iter().flat_map(|time| reports.next((), when(time), context, &mut run)).collect();
+        all.extend(reports.finish(context, &mut run));
         (all.into_iter().map(|(_, interval)| interval.to).collect(), run.start.time, run.notes.len())
     }
 
@@ -252,10 +253,11 @@ mod tests {
     fn a_header_says_less_than_a_count() {
         let is_average = |command: &str| {
             let mut run = ToolRun::new("vmstat", &"x".into());
-            let context = CaptureContext { command: CommandLine::at_prompt(command), ..CaptureContext::default() };
+            let session = ShellSession::of_command(command);
+            let context = session.context();
             let mut reports = ReportIntervals::since_boot().headed(true);
-            reports.next((), None, &context, &mut run);
-            reports.finish(&context, &mut run);
+            reports.next((), None, context, &mut run);
+            reports.finish(context, &mut run);
             run.is_average
         };
         assert_eq!(
@@ -268,10 +270,11 @@ mod tests {
     fn the_only_report_of_a_command_without_an_interval_is_since_boot() {
         let is_average = |command: &str| {
             let mut run = ToolRun::new("iostat", &"x".into());
-            let context = CaptureContext { command: CommandLine::at_prompt(command), ..CaptureContext::default() };
+            let session = ShellSession::of_command(command);
+            let context = session.context();
             let mut reports = ReportIntervals::since_boot();
-            assert!(reports.next((), None, &context, &mut run).is_empty());
-            assert_eq!(reports.finish(&context, &mut run).len(), 1);
+            assert!(reports.next((), None, context, &mut run).is_empty());
+            assert_eq!(reports.finish(context, &mut run).len(), 1);
             run.is_average
         };
         let commands = ["$ iostat -x", "$ iostat -x 5 1", "$ iostat -x 5", "$ iostat -x 5 3", "$ uptime"];

@@ -97,7 +97,7 @@ impl Fields<'_> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let beginning = Beginning::of(lines);
     let mut is_since_boot = beginning.is_since_boot;
     let mut counts = beginning.counts;

@@ -125,7 +125,7 @@ impl<'t> SystemLine<'t> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut begin: Option<PrintedTime> = None;
     while let Some(line) = lines.take_past_blanks_if(|text| Title::of(text).is_some()) {
         let Some(title) = Title::of(&line.text) else { break };

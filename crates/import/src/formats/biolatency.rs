@@ -49,15 +49,15 @@ pub(super) fn bucket(line: &str) -> Option<(f64, f64, u64)> {
 }
 
 /// Returns the only device that was requested: `biolatency -d sda`.
-pub(super) fn device_of(context: &CaptureContext) -> Option<String> {
+pub(super) fn device_of(context: OutputContext<'_>) -> Option<String> {
     let command = context.command_of("biolatency").or(context.command_of("biolatency-bpfcc"))?;
     let mut arguments = command.arguments().skip_while(|argument| *argument != "-d" && *argument != "--disk");
     arguments.nth(1).map(str::to_owned)
 }
 
-pub(super) fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+pub(super) fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let one = device_of(context);
-    let queued = context.command.as_ref().is_some_and(|command| command.has('Q'));
+    let queued = context.command().is_some_and(|command| command.has('Q'));
     let line = lines.number();
     let mut device: Option<Name> = one.as_deref().map(Into::into);
     // Several reports of one device are added up.

@@ -52,7 +52,7 @@ fn row(line: &str, has_queue: bool) -> Option<(&str, TracedRequest)> {
     Some((*disk, request))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let has_queue = lines.take().and_then(|line| header(&line.text)).unwrap_or(false);
     let mut requests = RequestTrace::default();

@@ -49,7 +49,7 @@ fn is_damaged(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && row(line).is_none()
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let command = context.command_of("biotop").or(context.command_of("biotop-bpfcc"));
     let asked = command.map(|command| command.positional(&["-r", "-p"]).next().and_then(number).unwrap_or(1.0));
     let mut seconds = asked.filter(|seconds| *seconds > 0.0);

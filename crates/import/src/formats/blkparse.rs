@@ -114,7 +114,7 @@ pub(super) struct Trace<'a> {
     remapped: HashMap<Name, Remapped>,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut trace = Trace::new(lines.number(), run);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if let Some(event) = TraceEvent::read(text) {

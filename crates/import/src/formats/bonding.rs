@@ -24,8 +24,8 @@ const UNNAMED: &str = "bond";
 /// Fields of a port that are read.
 const ALL_FIELDS: [&str; 5] = ["MII Status", "Speed", "Duplex", "Link Failure Count", "Aggregator ID"];
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let path = context.command.as_ref().and_then(|c| c.operands().find_map(|o| o.strip_prefix("/proc/net/bonding/")));
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
+    let path = context.command().and_then(|c| c.operands().find_map(|o| o.strip_prefix("/proc/net/bonding/")));
     let named = path.filter(|name| !name.contains(['*', '?', '[', '/']));
     let name = named.or_else(|| named_after_it(lines.file())).unwrap_or(UNNAMED).to_owned();
     let mut bond = Bond::default();

@@ -24,7 +24,7 @@ fn is_title(line: &str) -> bool {
     line.starts_with("Version") && line.contains("Sequential Output")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut titled = false;
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         if is_command(&text) || (titled && is_title(&text)) {

@@ -65,7 +65,7 @@ const IO_ERRORS: [&str; 3] = ["read_io_errs", "write_io_errs", "flush_io_errs"];
 /// Counts of blocks with a wrong checksum, and with an old generation after a lost write.
 const DAMAGED: [&str; 2] = ["corruption_errs", "generation_errs"];
 
-fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_stats(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut counts: BTreeMap<String, Vec<(u32, String, f64)>> = BTreeMap::new();
     let is_damaged = |text: &str| text.contains("_errs") || text.starts_with("[/dev/");
     loop {
@@ -162,7 +162,7 @@ struct Space {
     seen: f64,
 }
 
-fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_space(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let number = lines.number();
     let mut space = Space::default();
     let mut name =

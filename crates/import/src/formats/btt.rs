@@ -54,7 +54,7 @@ struct TracedDevice {
     live: Option<f64>,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut all: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let mut devices: BTreeMap<(u32, u32), TracedDevice> = BTreeMap::new();
     let mut open = String::new();

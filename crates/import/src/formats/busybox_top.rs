@@ -88,7 +88,7 @@ impl Columns {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let command = context.command_of("top");
     let asked = command.and_then(|command| command.arguments().skip_while(|word| *word != "-d").nth(1)?.parse().ok());
     let delay: f64 = asked.filter(|delay| *delay > 0.0).unwrap_or(DELAY);

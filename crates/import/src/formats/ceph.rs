@@ -102,7 +102,7 @@ fn osds(line: &str) -> Option<(f64, f64)> {
     Some((number(all)?, number(up)?))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_health) {
         return read_health(lines, run);
     }

@@ -102,7 +102,7 @@ fn is_lone_docker_row(line: &str) -> bool {
     words.first().filter(is_number).is_some() && slashes == 3 && docker_row(line, true).is_some()
 }
 
-fn read_docker(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_docker(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut table = 0;
     // A lone row begins with its ID.
     let mut is_alone = lines.next_is(is_lone_docker_row);
@@ -170,7 +170,7 @@ fn cgtop_row(line: &str) -> Option<CgtopRow<'_>> {
     })
 }
 
-fn read_cgtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_cgtop(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     // Tables follow each other without a header; each begins with the root.
     let mut table: Option<u32> = None;
     while let Some(line) = lines.take_past_blanks_if(|text| is_cgtop_header(text) || cgtop_row(text).is_some()) {
@@ -189,7 +189,7 @@ fn is_kubectl_header(line: &str) -> bool {
     line.contains("CPU(cores)") && line.contains("MEMORY(bytes)")
 }
 
-fn read_kubectl(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_kubectl(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(header) = lines.take() else { return Ok(()) };
     let names: Vec<String> = header.text.split_whitespace().map(str::to_owned).collect();
     let (Some(cpu), Some(memory)) = (position(&names, "CPU(cores)"), position(&names, "MEMORY(bytes)")) else {

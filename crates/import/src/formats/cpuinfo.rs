@@ -33,7 +33,7 @@ fn model(line: &str) -> Option<&str> {
     cpuinfo::entry(line).filter(|(name, value)| *name == "model name" && !value.is_empty()).map(|(_, value)| value)
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut blocks: Vec<String> = Vec::new();
     let mut flags = None;

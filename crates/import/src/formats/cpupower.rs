@@ -33,7 +33,7 @@ fn hertz(text: &str) -> Option<f64> {
     Some(value * unit)
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some((begin, cpu)) = lines.peek(0).and_then(cpu).map(|cpu| (lines.number(), cpu)) {
         lines.skip(1);
         let (mut least, mut most, mut limit, mut current, mut governor) = (None, None, None, None, None);

@@ -26,7 +26,7 @@ fn records(line: &str, which: &str) -> Option<f64> {
     number(full)
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let mut records_out = None;
     let mut summarized = None;
@@ -55,8 +55,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     lines.skip(last + 1);
     let is_dd = |c: &&CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
     // A plain command makes one transfer: if that was read already, the command line of this one was lost.
-    let is_of_command = |c: &&CommandLine| !context.is_past_command || !c.is_plain();
-    let command = context.command.as_ref().filter(is_dd).filter(is_of_command);
+    let is_of_command = |c: &&CommandLine| !context.is_past_command() || !c.is_plain();
+    let command = context.command().filter(is_dd).filter(is_of_command);
     let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
     let block_as_given = argument("bs=").or(argument("ibs=")).filter(|block| block_size(block).is_some());
     let block = block_as_given.and_then(block_size);
@@ -84,7 +84,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     row.rate = (bytes / seconds).into();
     row.block = block.into();
     let mut options = command.map(options).unwrap_or_default();
-    options.set("scheduler", context.scheduler.as_ref().and_then(|scheduler| scheduler.at(line)));
+    options.set("scheduler", context.scheduler(line));
     row.options = options.state();
     Ok(())
 }

@@ -70,7 +70,7 @@ fn is_row(line: &str) -> bool {
 }
 
 /// Returns the columns of a row without header, or `None` if it is ambiguous.
-fn columns_of_row(line: &str, context: &CaptureContext) -> Option<DfColumns> {
+fn columns_of_row(line: &str, context: OutputContext<'_>) -> Option<DfColumns> {
     let size = line.split_whitespace().nth(1)?;
     let columns = DfColumns { inodes: false, kind: false, unit: KIB, between: 0 };
     let is_plain =
@@ -85,7 +85,7 @@ fn columns_of_row(line: &str, context: &CaptureContext) -> Option<DfColumns> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let first = lines.peek(0).unwrap_or_default().to_owned();
     let Some(columns) = DfColumns::of(&first) else {
         while lines.next_is(is_row) {

@@ -67,7 +67,7 @@ fn info_field(line: &str) -> Option<(&str, &str)> {
     FIELDS.contains(&name).then_some((name, value.trim()))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_columns) {
         lines.skip(1);
         while let Some(line) = lines.take_if(|text| column_row(text).is_some()) {

@@ -38,7 +38,7 @@ fn drops(line: &str) -> Option<(u64, &str)> {
     (rest.contains(')') && !rest.contains(" drops at ")).then(|| Some((count.trim().parse().ok()?, function)))?
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut places: BTreeMap<String, (u32, u64)> = BTreeMap::new();
     let begin = lines.number();
     let refused = lines.refused();

@@ -122,7 +122,7 @@ fn row(text: &str, line: u32, groups: &[Group]) -> Option<Vec<(String, TableRow)
     Some(rows)
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut groups = Vec::new();
     let mut intervals = ReportIntervals::since_boot().headed(true);
     while let Some(text) = lines.peek(0).map(str::to_owned) {

@@ -56,7 +56,7 @@ impl Count {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     // By module or row of modules: its line, and its corrected and uncorrected errors.
     let mut modules: BTreeMap<String, (u32, [Option<u64>; 2])> = BTreeMap::new();
     if lines.take_if(is_header).is_some() {

@@ -178,7 +178,7 @@ fn is_field(report: EthtoolReport, line: &str) -> bool {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let titled = lines.peek(0).and_then(title).map(|(report, named)| (report, named.to_owned()));
     let is_titled = titled.is_some();
     let untitled = if lines.next_is(is_untitled_setting) { EthtoolReport::Settings } else { EthtoolReport::Counters };
@@ -261,7 +261,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
     }
     record(run, report, name, &fields, (begin, end), 0.0);
-    if let Some(pause) = context.pause.filter(|_| !later.is_empty()) {
+    if let Some(pause) = context.pause().filter(|_| !later.is_empty()) {
         record(run, report, name, &later, (begin, end), pause);
     }
     Ok(())

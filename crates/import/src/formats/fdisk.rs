@@ -25,7 +25,7 @@ struct Geometry {
     cylinders: bool,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut geometry = Geometry::default();
     lines.skip(1);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {

@@ -141,7 +141,7 @@ pub fn begins(lines: &mut Lines<'_>) -> bool {
     lines.next_is(|line| kind_of(line).is_some_and(is_first))
 }
 
-pub fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+pub fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut report = FioReport::default();
     let mut wrap = lines.wrap();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -306,7 +306,7 @@ impl FioReport {
         &mut self.jobs[self.open]
     }
 
-    fn record(self, context: &CaptureContext, run: &mut ToolRun) {
+    fn record(self, context: OutputContext<'_>, run: &mut ToolRun) {
         let command = context.command_of("fio");
         let argument = |name: &str| {
             command?.arguments().find_map(|a| match a.trim_start_matches('-').strip_prefix(name)? {

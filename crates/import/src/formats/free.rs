@@ -64,7 +64,7 @@ struct AmountLine {
     amounts: Vec<(f64, Option<f64>)>,
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let is_decimal = context.command_of("free").is_some_and(|command| command.arguments().any(|word| word == "--si"));
     let step = if is_decimal { 1e3 } else { KIB };
     let header = lines.take_if(is_headline).map(|line| line.text).unwrap_or_default();
@@ -126,7 +126,7 @@ fn fits(kind: &str, amounts: usize, headed: usize) -> bool {
 
 /// Returns the unit from the command line, else from a file name that contains it, else from the numbers. Returns `None` if
 /// uncertain.
-fn unit(context: &CaptureContext, is_decimal: bool, file: &str, lines: &[AmountLine]) -> Option<f64> {
+fn unit(context: OutputContext<'_>, is_decimal: bool, file: &str, lines: &[AmountLine]) -> Option<f64> {
     if let Some(command) = context.command_of("free") {
         let unit = command.arguments().filter_map(unit_of_option).last().unwrap_or(KIB);
         return Some(if is_decimal { decimal(unit) } else { unit });

@@ -140,7 +140,7 @@ fn task(text: &str) -> Option<(u32, &str)> {
     Some((pid, after.split_once("] ").map_or("", |(_, state)| state)))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut queue = RunQueue::default();
     let mut is_evaluated = false;

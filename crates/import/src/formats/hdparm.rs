@@ -50,7 +50,7 @@ fn is_disk_of_timing(lines: &mut Lines<'_>) -> bool {
     lines.next_is(|line| disk(line).is_some()) && lines.peek(1).is_some_and(|next| next.trim().starts_with("Timing "))
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let named = lines.take_if(|line| disk(line).is_some()).and_then(|line| disk(&line.text).map(str::to_owned));
     let of_command = || {
         let mut disks = context.command_of("hdparm")?.operands().filter(|word| word.starts_with("/dev/"));

@@ -34,7 +34,7 @@ fn title(line: &str) -> Option<&str> {
     (known && name != "Link").then(|| name.trim_end_matches(':'))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(first) = lines.take_past_blanks_if(|text| title(text).is_some()) {
         let Some(name) = title(&first.text) else { break };
         let mut values = values(&first.text);

@@ -38,7 +38,7 @@ fn variable(line: &str) -> Option<(&str, &str)> {
     is_name.then(|| (name, value.trim()))
 }
 
-fn read_variables(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_variables(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let (mut size, mut files, mut capacity) = (None, None, None);
     let mut at = lines.number();
     lines.skip(1);
@@ -116,7 +116,7 @@ const SECTIONS: [(&str, Section); 11] = [
 /// Minimum time in seconds over which rates are averaged: each status begins a new interval, and the manual advises 20 to 30.
 const LEAST_SECONDS: f64 = 5.0;
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut status = StatusReader::default();
     let mut end = begin;

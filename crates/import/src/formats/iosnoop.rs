@@ -87,7 +87,7 @@ fn disk(numbers: &str) -> Option<String> {
     Some(device_by_number(major, minor).unwrap_or_else(|| format!("{major}:{minor}")))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let Some((header, count)) = header_lines(lines) else { return Ok(()) };
     lines.skip(count);

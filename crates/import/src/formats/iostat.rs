@@ -164,7 +164,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     is_own_header(lines, 0) || iostat_headerless::columns(lines).is_some()
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let header = iostat_headerless::columns(lines).map(|names| TableHeader::new(names, lines.number()));
     let mut reader = ReportReader {
         intervals: match context.command_of("iostat").is_some_and(|command| command.has('y')) {
@@ -217,7 +217,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 }
 
 /// Records the remaining reports.
-pub fn end(intervals: ReportIntervals<IostatReport>, context: &CaptureContext, run: &mut ToolRun) {
+pub fn end(intervals: ReportIntervals<IostatReport>, context: OutputContext<'_>, run: &mut ToolRun) {
     for (report, interval) in intervals.finish(context, run) {
         report.record(run, interval);
     }
@@ -226,7 +226,7 @@ pub fn end(intervals: ReportIntervals<IostatReport>, context: &CaptureContext, r
 
 struct ReportReader<'a> {
     intervals: ReportIntervals<IostatReport>,
-    context: &'a CaptureContext,
+    context: OutputContext<'a>,
     run: &'a mut ToolRun,
     open: IostatReport,
     header: Option<TableHeader>,

@@ -90,7 +90,7 @@ fn bytes(value: &str, unit: &str) -> Option<f64> {
     scaled(&format!("{value}{}", unit.strip_suffix("/s")?.trim_end_matches('B')), KIB, 1.0)
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut intervals = ReportIntervals::default();
     let mut open: Option<IotopReport> = None;
     let mut close = |report: Option<IotopReport>, run: &mut ToolRun| {

@@ -69,7 +69,7 @@ fn totals(lines: &mut Lines<'_>, run: &mut ToolRun) {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut has_unit = false;
     for at in 0..MOST_ABOVE {
         let Some(text) = lines.peek(at).filter(|text| !is_command(text)) else { break };

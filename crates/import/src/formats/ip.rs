@@ -40,7 +40,7 @@ fn title(line: &str) -> Option<&str> {
     known.then(|| name.split('@').next().unwrap_or(name))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     // A repeated interface belongs to the next reading.
     while let Some(line) = lines.take_if(|text| title(text).is_some_and(|name| !seen.iter().any(|s| s == name))) {

@@ -66,7 +66,7 @@ fn status(lines: &mut Lines<'_>, run: &mut ToolRun, line: u32) {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(title) = lines.take_past_blanks_if(|text| table(text).is_some() || is_status(text)) {
         let Some(kind) = table(&title.text) else {
             status(lines, run, title.number);

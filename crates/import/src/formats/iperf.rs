@@ -96,7 +96,7 @@ impl Section {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let command = context.command_of(FORMAT.name);
     let mut section = Section::default();
     let begin = lines.number();

@@ -59,7 +59,7 @@ fn protocol_of(text: &str) -> Option<&'static str> {
     text.starts_with("[ ID]").then(|| if text.contains("Datagrams") { "UDP" } else { "TCP" })
 }
 
-fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let command = context.command_of(FORMAT.name);
     let first = lines.peek(0).unwrap_or_default();
     let mut protocol = protocol_of(first);

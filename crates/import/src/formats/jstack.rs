@@ -79,7 +79,7 @@ struct Seen {
     holder: Option<(String, Option<String>)>,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut locks: BTreeMap<String, Seen> = BTreeMap::new();
     let mut thread = None;
     let mut place: Option<String> = None;

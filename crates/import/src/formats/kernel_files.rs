@@ -59,7 +59,7 @@ fn relative_line(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns true if a line names a file by its path below the folder of the last command.
-pub fn is_relative(text: &str, context: &CaptureContext) -> bool {
+pub fn is_relative(text: &str, context: OutputContext<'_>) -> bool {
     relative_heading(text).is_some() || context.command_of("grep").is_some() && relative_line(text).is_some()
 }
 
@@ -148,9 +148,9 @@ fn begins_nothing_else(text: &str) -> bool {
         && clock::date_line(text).is_none()
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    match &context.printed {
-        Some(PrintedFiles::Of(paths)) => return printed(lines, paths, context.steps.is_some(), run),
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
+    match context.files() {
+        Some(PrintedFiles::Of(paths)) => return printed(lines, paths, context.prints_in_steps(), run),
         Some(PrintedFiles::Unnamed) => {
             let refusal = lines.refuse(GIVE_NAMES);
             lines.skip(1);

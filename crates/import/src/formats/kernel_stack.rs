@@ -24,8 +24,8 @@ const MOST_BETWEEN: usize = 4;
 /// Maximum number of functions per stack: the innermost ones show what a task waits for.
 const MOST_FUNCTIONS: usize = 24;
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut asked = context.command.as_ref().and_then(|command| command.arguments().find_map(pid_of_path));
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
+    let mut asked = context.command().and_then(|command| command.arguments().find_map(pid_of_path));
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let (is_command, task) = (is_command(text), if is_function(text) { None } else { task_of(text) });
         let Some(first) =

@@ -78,7 +78,7 @@ struct Container {
     in_limits: bool,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if killed_alone(lines) {
         const FIELDS: [&str; 8] =
             ["Last State", "State", "Reason", "Exit Code", "Started", "Finished", "Ready", "Restart Count"];

@@ -63,7 +63,7 @@ impl<'l> Pod<'l> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let header = lines.take_if(is_header);
     // Below a header, the namespace and the name are in their columns.
     let ready = header.and_then(|header| header.text.split_whitespace().position(|name| name == "READY"));

@@ -131,8 +131,8 @@ fn is_between(line: &str) -> bool {
 /// Part that a histogram describes: the process and the operation, if they are printed.
 type Part = (Option<String>, Option<String>);
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let program = context.command.as_ref().map(|command| command.program().to_owned()).unwrap_or_default();
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
+    let program = context.command().map(|command| command.program().to_owned()).unwrap_or_default();
     let mut kind = kind_of(&program);
     if let Some(titled) = lines.peek(0).and_then(title) {
         kind = Some(titled);

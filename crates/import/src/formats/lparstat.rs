@@ -75,7 +75,7 @@ fn configuration(line: &str) -> Option<LogicalPartition> {
     })
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(|line| line.trim() == TITLE) {
         lines.skip(1);
     }
@@ -146,7 +146,7 @@ fn parameter(line: &str) -> Option<(&str, f64)> {
     NAMES.contains(&name).then_some((name, number(value)?))
 }
 
-fn read_parameters(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_parameters(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_other =
         |line: &str| line.starts_with("lparcfg ") || line.trim().split_once('=').is_some_and(|(name, _)| is_name(name));

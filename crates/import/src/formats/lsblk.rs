@@ -99,7 +99,7 @@ impl BlockDevice {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let devices = if json::begins(lines, JSON_KEY) { read_json(lines)? } else { read_tree(lines)? };
     devices.iter().filter(|device| !device.name().is_empty()).for_each(|device| device.record(run));
     Ok(())

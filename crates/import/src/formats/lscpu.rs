@@ -53,7 +53,7 @@ fn listed(list: &str) -> Option<f64> {
     list.split(',').map(|part| count(part.trim())).sum()
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let (mut cpus, mut online, mut model, mut hypervisor) = (None, None, None, None);
     let (mut highest, mut lowest) = (None, None);

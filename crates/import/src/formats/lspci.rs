@@ -80,7 +80,7 @@ fn bus(address: &str) -> &str {
     address.rsplit_once(':').map_or("", |(bus, _)| bus)
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut devices: Vec<Listed> = Vec::new();
     let mut since_device = 0;
     while let Some(text) = lines.peek(0) {

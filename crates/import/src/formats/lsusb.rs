@@ -70,7 +70,7 @@ fn is_detail(line: &str) -> bool {
     text.starts_with("ID ") || text.starts_with("/sys/")
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut bus = None;
     let mut fastest: Option<f64> = None;
     // Indentation, path and speed of the devices above.

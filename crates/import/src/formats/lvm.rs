@@ -111,7 +111,7 @@ fn share(text: Option<&str>) -> Option<f64> {
     number(text?).filter(|percent| *percent <= 100.0).map(|percent| percent / 100.0)
 }
 
-fn read_report(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_report(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(header) = lines.take() else { return Ok(()) };
     let Some(report) = kind_of_report(&header.text) else {
         return Err(lines.refuse_at(&header, "a header of lvs, vgs or pvs"));
@@ -229,7 +229,7 @@ fn volume<'l>(cell: &impl Fn(&str) -> Option<&'l str>, line: u32, run: &mut Tool
     }
 }
 
-fn read_display(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_display(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(title) = lines.take_past_blanks_if(|text| text.trim() == DISPLAY_TITLE) {
         let (mut name, mut group) = (String::new(), String::new());
         let mut is_damaged = false;

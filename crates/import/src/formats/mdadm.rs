@@ -52,7 +52,7 @@ fn is_lone_state(line: &str) -> bool {
     field(line).is_some_and(|(name, value)| name == "State" && value.split(',').all(is_state))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if let Some(line) = lines.take_if(is_lone_state) {
         let (_, value) = field(&line.text).unwrap_or_default();
         let row = run.row::<Array>(0.0, line.number, UNNAMED.into());

@@ -50,7 +50,7 @@ fn lone_progress(lines: &mut Lines<'_>) -> Option<(String, usize)> {
     is_whole(&joined).then_some((joined, 2))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if let Some((text, count)) = lone_progress(lines) {
         progress(&text.split_whitespace().collect::<Vec<_>>(), run.row(0.0, lines.number(), UNNAMED.into()));
         lines.skip(count);

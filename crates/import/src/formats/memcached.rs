@@ -26,7 +26,7 @@ fn statistic(line: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut values: BTreeMap<String, f64> = BTreeMap::new();
     // A repeated name belongs to the next response.

@@ -33,7 +33,7 @@ fn is_own(line: &str) -> bool {
     line.split_once(':').is_some_and(|(name, _)| OWN.contains(&name))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut metric = String::new();
     let (mut pool, mut pool_line) = (HugePages::default(), lines.number());
     let is_cut = |text: &str| text.trim().trim_matches('.').is_empty();

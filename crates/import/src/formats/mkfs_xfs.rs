@@ -25,7 +25,7 @@ const SECTIONS: [(&str, &[&str]); 5] = [
     ("realtime", &["blocks"]),
 ];
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut system = String::new();
     let mut section: (&str, &[&str]) = ("", &[]);
     // A repeated name belongs to a section whose beginning was lost.

@@ -37,7 +37,7 @@ impl<'t> MountEntry<'t> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_if(|text| MountEntry::of(text).is_some()) {
         let Some(mounted) = MountEntry::of(&line.text) else { break };
         // If two file systems are mounted on one point, the later one is visible.

@@ -24,7 +24,7 @@ fn title(line: &str) -> Option<(&str, &str)> {
     printed().or_else(|| mount(line).map(|m| (m.device, m.point)))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     // A repeated mount belongs to the next reading.
     while let Some(line) =

@@ -44,7 +44,7 @@ struct Hop {
     values: Vec<f64>,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_start) {
         lines.skip(1);
     }

@@ -56,7 +56,7 @@ fn is_last_of_group(line: &str) -> bool {
     line.contains("`- ")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(title) = lines.take_past_blanks_if(|line| device(line).is_some()) {
         let (name, mapped) = device(&title.text).unwrap_or_default();
         run.row::<MappedDevice>(0.0, title.number, mapped.into()).name = name.into();

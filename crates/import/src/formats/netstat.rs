@@ -49,7 +49,7 @@ fn is_header(line: &str) -> bool {
     line.starts_with("Iface") && line.contains("RX-OK") && line.contains("TX-OK")
 }
 
-fn interfaces(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn interfaces(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_title) {
         lines.skip(1);
     }
@@ -116,7 +116,7 @@ const PHRASES: MetricColumns<Protocol> = columns![
     "TcpExt: # connections aborted due to memory pressure" => tcp_ext_tcp_abort_on_memory,
 ];
 
-fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn statistics(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let (mut seen, mut sections) = (BTreeSet::new(), BTreeSet::new());
     let mut section = String::new();
     while let Some(text) = lines.peek(0) {

@@ -55,7 +55,7 @@ impl MountReport {
 /// Mounts of one report by mount point.
 type MountReports = BTreeMap<String, MountReport>;
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut intervals = ReportIntervals::since_boot();
     let mut open = MountReports::new();
     let mut next = |open: MountReports, run: &mut ToolRun| {
@@ -83,7 +83,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval, context: &CaptureContext) {
+fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval, context: OutputContext<'_>) {
     let is_known = context.interval().is_some() && !run.is_average;
     for (point, mount) in mounts {
         let rates = [

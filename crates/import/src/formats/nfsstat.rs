@@ -27,7 +27,7 @@ fn section(line: &str) -> Option<&str> {
     known.then_some(title)
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut client = false;
     while let Some(title) = lines.take_past_blanks_if(|text| section(text).is_some()) {
         let of_calls = section(&title.text) == Some("Client rpc stats");

@@ -141,7 +141,7 @@ impl NmonFile {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     run.lists_all = true;
     let mut file = NmonFile::default();
     while let Some(line) = lines.take_if(is_line) {

@@ -45,7 +45,7 @@ struct NstatDocument {
     kernel: BTreeMap<String, NonNegative>,
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let counters = if json::begins(lines, JSON_KEY) {
         let document: NstatDocument = json::take(lines, "the kernel's counters by name")?;
@@ -59,7 +59,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     if let Some(command) = context.command_of("nstat").filter(|c| !c.has('a')) {
         // `nstat -n; sleep 10; nstat`
         let begins_silently = command.has('n') || command.is_silent();
-        if let Some(seconds) = context.pause.filter(|_| begins_silently || context.outputs.contains(&FORMAT.name)) {
+        if let Some(seconds) = context.pause().filter(|_| begins_silently || context.is_repeated(FORMAT.name)) {
             for (line, name, count) in counters {
                 if let Some(metric) = names.metric("", &name) {
                     run.row::<Protocol>(0.0, line, interface("ip")).set(metric, 0);

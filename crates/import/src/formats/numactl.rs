@@ -20,7 +20,7 @@ fn is_title(line: &str) -> bool {
     line.strip_prefix("available: ").is_some_and(|rest| rest.contains(" nodes (") || rest.contains(" node ("))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     lines.skip(1);
     while let Some(line) = lines.take_if(|text| text.starts_with("node ")) {
         if line.text.starts_with("node distances:") {

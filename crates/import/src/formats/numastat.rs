@@ -79,7 +79,7 @@ fn is_row(line: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && (has_numbers || known())
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let title = lines.take_if(|text| text.starts_with(TITLE)).map(|line| line.text).unwrap_or_default();
     while lines.take_if(is_complaint).is_some() {}
     if title.contains("process memory") || lines.next_is(is_process_header) {

@@ -68,14 +68,14 @@ pub fn failing(row: &TableRow) -> Option<f64> {
     Some(f64::from(u8::from(bits as u32 & FAILING != 0)))
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(title) = lines.take() else { return Ok(()) };
     let mut fields = Vec::new();
     let name = match device(&title.text) {
         Some(name) => name.to_owned(),
         None => {
             fields.extend(lone_field(&title.text).map(|(field, amount)| (field.to_owned(), amount)));
-            let asked_for = context.command.iter().flat_map(|c| c.arguments()).find_map(|a| a.strip_prefix("/dev/"));
+            let asked_for = context.arguments().find_map(|a| a.strip_prefix("/dev/"));
             asked_for.filter(|name| !name.contains('/')).unwrap_or(UNNAMED).to_owned()
         }
     };

@@ -66,7 +66,7 @@ fn ends_as_stack(lines: &mut Lines<'_>) -> bool {
 }
 
 /// Returns the seconds in `... by user + kernel stack for 5 secs.`, or on the command line, where other numbers follow options.
-fn period(title: &str, context: &CaptureContext) -> Option<f64> {
+fn period(title: &str, context: OutputContext<'_>) -> Option<f64> {
     let printed = title.split_once(" for ").and_then(|(_, rest)| number(rest.split_whitespace().next()?));
     let asked = || {
         let command = context.command_of("offcputime").or(context.command_of("offcputime-bpfcc"))?;
@@ -75,7 +75,7 @@ fn period(title: &str, context: &CaptureContext) -> Option<f64> {
     printed.or_else(asked)
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let title = lines.take_if(is_title).map(|line| line.text).unwrap_or_default();
     let period = period(&title, context);
     let mut count = 0;
@@ -111,6 +111,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shell_session::ShellSession;
     use crate::testing::{fixture, window_of};
 
     #[test]
@@ -143,9 +144,8 @@ mod tests {
             ("offcputime --state 2 7", Some(7.0)),
             ("offcputime 10", Some(10.0)),
         ] {
-            let command = crate::command::CommandLine::at_prompt(&format!("# {command}"));
-            let context = CaptureContext { command, ..CaptureContext::default() };
-            assert_eq!(period("", &context), seconds, "{context:?}");
+            let session = ShellSession::of_command(&format!("# {command}"));
+            assert_eq!(period("", session.context()), seconds, "{command}");
         }
     }
 

@@ -29,7 +29,7 @@ fn disk(line: &str) -> Option<&str> {
     plain.then(|| device.strip_prefix("dev/").unwrap_or(device))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut device = String::new();
     let mut sector = None;
     let mut table = false;

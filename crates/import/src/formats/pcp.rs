@@ -335,7 +335,7 @@ struct Dump {
     mount_points: BTreeMap<String, String>,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     const EXPECTED: &str = "a metric or instance with its value, as pmlogdump prints it";
     let mut dump = Dump::default();
     let is_own = |text: &str| DumpLine::of(text).is_some();

@@ -49,7 +49,7 @@ impl PerfScope {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let Some(scope) = lines.take().and_then(|line| PerfScope::of(&line.text)) else { return Ok(()) };
     let mut counts: Vec<(String, f64)> = Vec::new();

@@ -115,7 +115,7 @@ fn are_numbers(columns: &[String], fields: &[&str]) -> bool {
     are_numbers && !is_shifted
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     run.start = context.day();
     let mut timeline = Timeline::default();
     let mut columns: Vec<String> = Vec::new();

@@ -96,7 +96,7 @@ fn next_row(lines: &mut Lines<'_>) -> Option<(Row, usize)> {
     Row::of(&format!("{first} {second}")).map(|row| (row, 2))
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     run.start = context.day();
     let mut rows = Vec::new();
     let mut clock = ReportClock::default();

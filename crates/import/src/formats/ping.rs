@@ -69,7 +69,7 @@ fn round_trips(line: &str) -> Option<Vec<f64>> {
     times.collect::<Option<Vec<f64>>>().filter(|times| times.len() >= 3)
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     if let Some((sent, received)) = lines.peek(0).and_then(counts) {
         lines.skip(1);

@@ -45,7 +45,7 @@ fn is_rollup(line: &str) -> bool {
 /// Placeholder for a process that is not named.
 const UNNAMED: &str = "process";
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_rollup) {
         return rollup(lines, context, run);
     }
@@ -74,10 +74,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-fn rollup(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn rollup(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     lines.skip(1);
-    let path = context.command.iter().flat_map(|c| c.operands()).find_map(|o| o.strip_prefix("/proc/"));
+    let path = context.command().into_iter().flat_map(|c| c.operands()).find_map(|o| o.strip_prefix("/proc/"));
     let pid = path.and_then(|rest| rest.split('/').next()?.parse().ok());
     let mut amounts = Vec::new();
     while let Some(line) = lines.take_if(|text| text.ends_with(" kB") && text.contains(':')) {

@@ -22,7 +22,7 @@ fn address(line: &str) -> Option<String> {
     Some(format!("{}:{}:{}:{}", after("Host: scsi")?, after("Channel: ")?, after("Id: ")?, after("Lun: ")?))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     lines.take_if(is_title);
     while let Some(address) = lines.peek(0).and_then(address) {
         let line = lines.number();

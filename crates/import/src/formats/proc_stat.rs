@@ -35,7 +35,7 @@ fn is_own(line: &str) -> bool {
 }
 
 /// Reads copies that follow one another directly as one run; the CPU time counted between them gives the time between them.
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     // Every CPU has the same modes as the sum.
     let mut modes = None;
     let mut first = None;

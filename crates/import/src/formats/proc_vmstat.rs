@@ -61,7 +61,7 @@ fn is_known(line: &str) -> bool {
     entry(line).is_some_and(|name| BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     const EXPECTED: &str = "a name and a whole number: pgpgin 48732";
     let mut seen = BTreeSet::new();
     // Counters with a damaged part from one zone.

@@ -165,7 +165,7 @@ fn records(lines: &mut Lines<'_>) -> Vec<Session> {
     sessions
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let sessions = match lines.peek(0).and_then(Layout::of) {
         Some(layout) => {

@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
 /// Assumed length of a lifetime; no rate depends on it.
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(columns) = lines.peek(0).and_then(TaskColumns::of) else { return Ok(()) };
     lines.skip(1);
     read_tasks(lines, run, LIFETIME, &columns, TaskKind::Unknown)?;

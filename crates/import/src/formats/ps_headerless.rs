@@ -110,7 +110,7 @@ fn is_time(text: &str) -> bool {
     text.split_once(':').is_some_and(|(minutes, seconds)| minutes.parse::<u64>().is_ok() && of_two(seconds))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(columns) = lines.peek(0).and_then(columns_of).and_then(TaskColumns::of) else { return Ok(()) };
     read_tasks(lines, run, LIFETIME, &columns, TaskKind::Processes)?;
     run.note(

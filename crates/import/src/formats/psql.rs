@@ -120,7 +120,7 @@ impl ViewRow {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(table) = table_that_starts(lines) else { return Err(lines.refuse("a table of psql")) };
     let (mut rows, are_all) = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
     if table.view == View::Activity {

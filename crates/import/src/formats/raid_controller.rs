@@ -124,7 +124,7 @@ fn raid_level(level: &str) -> Option<String> {
     Some(format!("RAID{}", level.strip_prefix("Primary-")?.split(',').next()?))
 }
 
-fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_megacli(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     enum About {
         Nothing,
         Array(String),
@@ -322,7 +322,7 @@ fn storcli_table(lines: &mut Lines<'_>) -> (Vec<String>, Vec<TextLine>) {
     (columns, rows)
 }
 
-fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_storcli(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut prefix = String::new();
     let mut controller = "controller".to_owned();
     let mut drive: Option<String> = None;
@@ -421,7 +421,7 @@ fn smart_array(line: &str) -> Option<&str> {
     is_model.then(|| slot.split([' ', '(']).next().unwrap_or_default())
 }
 
-fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_ssacli(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(controller) =
         lines.take().and_then(|line| smart_array(&line.text).map(|slot| format!("controller {slot}")))
     else {

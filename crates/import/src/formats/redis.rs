@@ -88,7 +88,7 @@ fn field(line: &str) -> Option<(&str, &str)> {
     (is_name && !value.starts_with(' ')).then_some((name, value.trim_end()))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut end = begin;
     let mut fields: BTreeMap<String, (u32, String)> = BTreeMap::new();

@@ -72,7 +72,7 @@ impl<'t> Row<'t> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     const EXPECTED: &str = "a host, an interval, a time, and a number for each column between semicolons";
     run.tool = sar::SAR.name;
     run.lists_all = true;

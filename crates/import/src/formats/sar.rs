@@ -83,7 +83,7 @@ fn is_mpstat(lines: &mut Lines<'_>) -> bool {
     fields.first() == Some(&"CPU") && (before || at("intr/s").is_some())
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own: &str) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun, own: &str) -> ReadResult {
     run.start = context.day();
     run.lists_all = true;
     let mut reader = SarReader {
@@ -246,7 +246,7 @@ impl SarTable {
 }
 
 struct SarReader<'a> {
-    context: &'a CaptureContext,
+    context: OutputContext<'a>,
     run: &'a mut ToolRun,
     timeline: Timeline,
     /// Positions in time of the tables read before, by their columns.

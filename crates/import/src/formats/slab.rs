@@ -48,7 +48,7 @@ fn slabtop_row(line: &str) -> Option<(f64, f64, f64, &str)> {
     words.next().is_none().then_some((objects, active, scaled(size, KIB, KIB)?, name))
 }
 
-fn read_slabtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_slabtop(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while lines.take_past_blanks_if(|line| line.trim_start().contains(" / ") && line.contains(" : ")).is_some() {}
     if lines.take_past_blanks_if(is_header).is_none() {
         return Err(lines.refuse("the header of slabtop: OBJS ACTIVE USE"));
@@ -78,7 +78,7 @@ fn cache(line: &str) -> Option<(f64, f64, f64, &str)> {
     Some((objects, active, slabs * pages * PAGE, name))
 }
 
-fn read_slabinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_slabinfo(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let is_title = |line: &str| line.starts_with("slabinfo - version:") || line.starts_with("# name ");
     let is_own = |line: &str| is_title(line) || cache(line).is_some();
     let is_damaged = |line: &str| line.contains(" : ");

@@ -112,8 +112,8 @@ fn operation(letter: &str) -> Option<&'static str> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let asked = context.command.as_ref().filter(|c| c.program().starts_with("runqslower")).and_then(|c| {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
+    let asked = context.command().filter(|c| c.program().starts_with("runqslower")).and_then(|c| {
         let limit = c.operands().next().and_then(number);
         limit.map(|us| us * 1e3)
     });

@@ -73,7 +73,7 @@ const FIELDS: [&[&str]; 4] = [
     &["Serial Number", "Serial number"],
 ];
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let start = lines.number();
     let mut health: Vec<(String, f64)> = Vec::new();
     let mut failing = None;
@@ -106,7 +106,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.skip(1);
     }
     let [vendor, model, firmware, serial] = values;
-    let device = context.command.iter().flat_map(|c| c.arguments()).find_map(|a| a.strip_prefix("/dev/"));
+    let device = context.arguments().find_map(|a| a.strip_prefix("/dev/"));
     let device = device.filter(|name| !name.contains('/'));
     let unnamed = is_row_alone.then_some(UNNAMED);
     if let Some(drive) = device

@@ -40,7 +40,7 @@ impl<'l> Warning<'l> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_past_blanks_if(|text| Warning::of(text).is_some()) {
         let Some(warning) = Warning::of(&line.text) else { break };
         let row = run.row::<Drive>(0.0, line.number, warning.device.into());

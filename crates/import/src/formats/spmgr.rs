@@ -20,7 +20,7 @@ fn is_title(line: &str) -> bool {
     line.trim_start().starts_with("Server:") && line.contains("Report Created:")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut device = String::new();
     let mut balanced = None;
     while let Some(text) = lines.peek(0).filter(|text| !is_command(text)).map(str::to_owned) {

@@ -77,7 +77,7 @@ fn is_listener(line: &str) -> bool {
         && SocketColumns::of(&fields[1..]).is_some_and(|s| address(s.local).is_some() && address(s.remote).is_some())
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let is_row = lines.next_is(is_listener);
     let header = if is_row { None } else { lines.take() }.map(|line| line.text).unwrap_or_default();
     let protocol =

@@ -44,7 +44,7 @@ fn sockets(line: &str) -> Option<(String, f64)> {
     (words.count() == 2).then(|| (protocol.to_owned(), count))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     lines.skip(1);
     let mut counts = lines.take().and_then(|line| states(&line.text)).unwrap_or_default();

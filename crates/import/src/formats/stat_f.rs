@@ -27,7 +27,7 @@ fn after(line: &str, word: &str) -> Option<f64> {
     number(line.split_once(word)?.1.split_whitespace().next()?)
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     /// Maximum number of lines below the name.
     const MOST: usize = 5;
     let Some(first) = lines.take() else { return Ok(()) };

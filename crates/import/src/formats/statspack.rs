@@ -28,7 +28,7 @@ fn is_start(line: &str) -> bool {
     (line.starts_with("DB Name ") || line.starts_with("Database ")) && line.contains("DB Id")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     // Since AWR 12.1 the instance has a separate table; the database's name is used instead. Statspack since Oracle 10 leaves
     // the column of the database empty.

@@ -39,7 +39,7 @@ fn setting(line: &str) -> Option<(&str, &str)> {
     (TREES.iter().any(|tree| name.starts_with(tree)) && name.chars().all(plain)).then_some((name, value.trim()))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_if(|text| setting(text).is_some()) {
         let Some((name, value)) = setting(&line.text) else { break };
         // Some settings have several values: `kernel.sem = 250 32000 32 128`.

@@ -139,7 +139,7 @@ fn rows_of(section: Option<&Value>) -> Vec<&Map<String, Value>> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let start = DocumentStart { file: lines.file().clone(), line: lines.number() };
     let document: SysstatDocument = json::take(lines, "a JSON document of sysstat")?;
     for host in document.sysstat.hosts {
@@ -244,7 +244,7 @@ fn report_time(timestamp: Option<&Value>) -> (Option<PrintedTime>, Option<f64>) 
 fn sar_reports(
     start: &DocumentStart,
     statistics: &[Statistics],
-    context: &CaptureContext,
+    context: OutputContext<'_>,
     run: &mut ToolRun,
 ) -> ReadResult {
     let times: Vec<_> = statistics.iter().map(|report| report_time(report.get("timestamp"))).collect();

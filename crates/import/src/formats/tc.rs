@@ -56,8 +56,8 @@ impl QdiscTitle {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let arguments: Vec<&str> = context.command.iter().flat_map(|c| c.arguments()).collect();
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
+    let arguments: Vec<&str> = context.arguments().collect();
     let on_command_line = arguments.iter().position(|w| *w == "dev").and_then(|at| arguments.get(at + 1));
     let mut seen = Vec::new();
     while let Some(mut title) = lines.peek(0).and_then(QdiscTitle::of) {

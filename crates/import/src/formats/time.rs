@@ -70,13 +70,13 @@ fn of_zsh(text: &str) -> Option<Measured> {
     Some(Measured { elapsed, cpu: seconds(user)? + seconds(system)? })
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let Some((Measured { elapsed, cpu }, count)) = measured(lines) else { return Ok(()) };
     lines.skip(count);
     // Second line of GNU time.
     lines.take_if(|text| text.ends_with("swaps"));
-    let program = context.command.as_ref().map(|command| command.program()).filter(|name| !name.is_empty());
+    let program = context.command().map(|command| command.program()).filter(|name| !name.is_empty());
     let row = run.row::<Transfer>(0.0, line, format!("{}, line {line}", program.unwrap_or("a command")).into());
     row.tool = "time".into();
     row.what = program.unwrap_or("a command").into();

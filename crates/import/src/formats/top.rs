@@ -104,7 +104,7 @@ fn memory_alone(lines: &mut Lines<'_>, run: &mut ToolRun) {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_memory_line) {
         memory_alone(lines, run);
         return Ok(());

@@ -57,7 +57,7 @@ fn is_time(text: &str) -> bool {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let fits = (0..).map_while(|at| lines.peek(at).filter(|text| is_listed(text)).map(is_row)).take(MOST_ROWS);
     if !fits.collect::<Vec<_>>().iter().all(|fits| *fits) {
         let refusal = lines.refuse(format!("rows that all have top's columns ({COLUMNS}); include the header"));

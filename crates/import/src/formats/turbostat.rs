@@ -41,7 +41,7 @@ fn is_row(line: &str) -> bool {
     fields.peek().is_some() && fields.all(|field| field == "-" || number(field.trim_start_matches('-')).is_some())
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let interval = context.command_of("turbostat").and_then(|command| command.interval()).unwrap_or(INTERVAL);
     let mut at = 0.0;
     while let Some(header) = lines.take_past_blanks_if(is_header) {

@@ -49,7 +49,7 @@ fn limit(line: &str) -> Option<(&str, &str)> {
     NAMES.iter().find(|(name, _)| *name == rest.trim()).map(|(_, option)| (*option, value))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut seen = BTreeSet::new();
     // The beginning of a name, if its rest is another name.
     let is_damaged = |text: &str| NAMES.iter().any(|(name, _)| name.starts_with(text.trim()));

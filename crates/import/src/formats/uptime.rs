@@ -60,9 +60,9 @@ pub fn time_up(title: &str) -> Counter {
     if seconds < SHORTEST { Counter::default() } else { ((seconds * SECOND) as u64).into() }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(line) = lines.take() else { return Ok(()) };
-    run.start = timed_fields(&line.text).map_or(context.at, |(time, _)| context.at_time_of_day(time));
+    run.start = timed_fields(&line.text).map_or(context.at(), |(time, _)| context.at_time_of_day(time));
     let (_, loads) = line.text.split_once(LOADS).unwrap_or_default();
     let mut system = System::new(MachineKey);
     if loads.split_whitespace().count() != 3 || record_load(&mut system, loads) != 3 {

@@ -29,7 +29,7 @@ fn temperature(line: &str) -> Option<f64> {
     number(line.trim().strip_prefix("temp=")?.strip_suffix("'C")?)
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut seen = 0;
     while let Some(line) = lines.take_if(|text| throttled(text).is_some() || temperature(text).is_some()) {
         if let Some(celsius) = temperature(&line.text) {

@@ -90,7 +90,7 @@ pub const DUMPXML: Format = Format {
 /// Beginnings of a definition or a part of one.
 const DEFINITIONS: [&str; 4] = ["<domain", "<devices", "<disk", "<interface"];
 
-fn read_definition(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_definition(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut text = String::new();
     while let Some(line) = lines.take_if(|text| text.trim_start().starts_with('<')) {
@@ -137,7 +137,7 @@ fn affinity(line: &str) -> Option<(u32, &str)> {
     words.next().is_none().then_some((number, cpus))
 }
 
-fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_affinity(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let printed = lines.take_if(|text| heading(text).is_some());
     let printed = printed.as_ref().and_then(|line| heading(&line.text)).map(str::to_owned);
     lines.skip(2);
@@ -259,7 +259,7 @@ fn note_balloon(run: &mut ToolRun, line: u32, guest: &str, value: impl Fn(&str) 
     row.swapped_in = bytes("swap_in").into();
 }
 
-fn read_memory(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_memory(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let (mut values, mut seen) = (Vec::new(), BTreeSet::new());
     while let Some(line) =
@@ -279,7 +279,7 @@ fn read_memory(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
     Ok(())
 }
 
-fn read_info(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_info(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let (mut values, mut seen) = (Vec::new(), BTreeSet::new());
     while let Some(line) = lines.take_if(|text| info(text).is_some_and(|(name, _)| seen.insert(name.to_owned()))) {
@@ -309,7 +309,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns the words after the subcommand: the guest, and possibly its disk.
-fn operands(context: &CaptureContext, subcommand: &str) -> Vec<String> {
+fn operands(context: OutputContext<'_>, subcommand: &str) -> Vec<String> {
     let command = context.command_of("virsh");
     let words = command.iter().flat_map(|command| command.operands()).skip_while(|word| *word != subcommand);
     words.skip(1).filter(|word| is_name(word)).map(str::to_owned).collect()
@@ -317,7 +317,7 @@ fn operands(context: &CaptureContext, subcommand: &str) -> Vec<String> {
 
 /// Returns the guest named on the command line. Ignores an ID or UUID, which could not be matched with a guest known by its
 /// name.
-fn named(context: &CaptureContext, subcommand: &str) -> Option<String> {
+fn named(context: OutputContext<'_>, subcommand: &str) -> Option<String> {
     let is_uuid = |word: &str| word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
     operands(context, subcommand).into_iter().next().filter(|word| !is_number(word) && !is_uuid(word))
@@ -339,7 +339,7 @@ fn disk_of(run: &mut ToolRun, line: u32, guest: &str, disk: &str) -> GuestDevice
     GuestDevice { task, name: disk.into() }
 }
 
-fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_limits(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut limits = Vec::new();
     while let Some(line) = lines.take_if(|text| limit(text).is_some() || text.starts_with("group_name")) {
@@ -369,7 +369,7 @@ fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
 }
 
 /// Reads the guests of one command, until one is repeated: that is another reading.
-fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_statistics(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut guests = BTreeSet::new();
     let mut is_another = |text: &str| domain(text).is_some_and(|guest| guests.insert(guest.to_owned()));
     let first = lines.take_if(&mut is_another);

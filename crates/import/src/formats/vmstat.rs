@@ -80,7 +80,7 @@ fn is_column_header(line: &str) -> bool {
     known.len() >= 10 && known[0] == "r" && line.split_whitespace().count() <= known.len() + 1
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_group_header) {
         lines.skip(1);
     }
@@ -154,8 +154,8 @@ fn time_stamp(row: &TableRow, zone: Zone) -> Option<PrintedTime> {
 }
 
 /// Returns the unit of memory and swap, from `-S` (vmstat(8)).
-fn memory_unit(context: &CaptureContext) -> f64 {
-    let arguments: Vec<&str> = context.command.iter().flat_map(|c| c.arguments()).collect();
+fn memory_unit(context: OutputContext<'_>) -> f64 {
+    let arguments: Vec<&str> = context.arguments().collect();
     let after = arguments.iter().position(|a| *a == "-S").and_then(|at| arguments.get(at + 1).copied());
     let attached = arguments.iter().find_map(|a| a.strip_prefix("-S")).filter(|unit| !unit.is_empty());
     match after.or(attached) {

@@ -36,7 +36,7 @@ fn is_header(line: &str) -> bool {
     line.split_whitespace().collect::<Vec<_>>().starts_with(&["total", "merged", "sectors", "ms"])
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let header = COLUMNS.map(str::to_owned).into();
     let mut seen = BTreeSet::new();
     let mut at = 0.0;

@@ -39,7 +39,7 @@ fn is_first(name: &str) -> bool {
     name.ends_with("total memory")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let mut values: Vec<(String, f64)> = Vec::new();
     while let Some((count, name)) = lines.peek(0).and_then(entry) {

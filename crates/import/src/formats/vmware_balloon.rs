@@ -37,7 +37,7 @@ const LINES: [&str; 7] = [
     "rateNoSleepAlloc",
 ];
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     while let Some(line) = lines.take_if(|text| LINES.contains(&text.split(':').next().unwrap_or_default())) {
         if let Some(held) = pages(&line.text, "current") {
             let row = run.row::<Vmstat>(0.0, line.number, MachineKey);

@@ -67,7 +67,7 @@ fn rate(text: &str) -> Option<f64> {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let named = lines.peek(0).and_then(interface_of).map(str::to_owned);
     let asked_for = context.command_of("iw").or_else(|| context.command_of("iwconfig"));
     let asked_for = asked_for.and_then(|c| c.arguments().find(|a| a.starts_with("wl"))).map(str::to_owned);

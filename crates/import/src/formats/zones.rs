@@ -54,7 +54,7 @@ fn buddy_row(line: &str) -> Option<(String, Vec<f64>)> {
     blocks.filter(|blocks| ORDERS.contains(&blocks.len())).map(|blocks| (key, blocks))
 }
 
-fn read_buddyinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_buddyinfo(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     // All zones have the same orders.
     let mut orders = None;
@@ -81,7 +81,7 @@ fn read_buddyinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) 
     Ok(())
 }
 
-fn read_zoneinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_zoneinfo(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     while let Some(title) =
         lines.take_past_blanks_if(|text| zone(text).is_some_and(|(key, rest)| is_title(&rest) && !seen.contains(&key)))

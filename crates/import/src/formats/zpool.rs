@@ -49,7 +49,7 @@ fn field<'t>(line: &'t str, name: &str) -> Option<&'t str> {
     line.trim_start().strip_prefix(name)?.strip_prefix(": ").map(str::trim).filter(|value| !value.is_empty())
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let number = lines.number();
     let Some(pool) = lines.take().and_then(|line| field(&line.text, "pool").map(str::to_owned)) else { return Ok(()) };
     run.row::<Array>(0.0, number, pool.as_str().into());
@@ -179,7 +179,7 @@ fn cell<'t>(columns: &[&str], text: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// Reads pools. With -v, other rows are indented groups and devices, or groups of logs, caches and spares.
-fn read_list(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read_list(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let Some(header) = lines.take() else { return Ok(()) };
     let columns: Vec<&str> = header.text.split_whitespace().collect();
     let share = |text: &str, name: &str| cell(&columns, text, name).and_then(number_of_percent);

@@ -104,7 +104,7 @@ fn record(report: &Report, interval: ReportInterval, run: &mut ToolRun) {
     }
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut intervals = match context.command_of("zpool").is_some_and(|command| command.has('y')) {
         true => ReportIntervals::without_first(),
         false => ReportIntervals::since_boot().headed(context.prints_once("zpool")),

@@ -47,7 +47,7 @@ pub const FORMAT: Format = Format {
 /// Daemons that report the same events as the kernel.
 const DAEMONS: [&str; 3] = ["multipathd", "iscsid", "mdadm"];
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut logs = HostLogs::new(std::mem::take(run));
     if json_log::starts(lines) {
         json_log::read(lines, &mut logs);

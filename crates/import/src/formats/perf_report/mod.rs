@@ -297,7 +297,7 @@ fn is_broken_graph(line: &str) -> bool {
     line.starts_with('|') || line.starts_with("--")
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut profiled = context.command_of("perf").and_then(|command| cpus_of(command.arguments()));
     let mut columns: Option<TableColumns> = None;
     let mut rows: Vec<SampleRow> = Vec::new();

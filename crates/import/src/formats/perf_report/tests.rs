@@ -1,4 +1,5 @@
 use super::*;
+use crate::shell_session::ShellSession;
 use crate::testing::{fixture, read_text, row_of, window_of};
 
 /// Shares of a program, in per cent: own, in the kernel, spinning, reclaiming, in its hottest function.
@@ -122,7 +123,7 @@ fn another_tool_s_table_below_is_not_a_call_graph() {
     let text = format!("{}\n  r  b   swpd   free   buff  cache\n", fixture("layouts/perf-report-n.txt"));
     let mut lines = Lines::new("x", text.as_bytes());
     lines.skip(1);
-    read(&mut lines, &CaptureContext::default(), &mut ToolRun::new("x", &"x".into())).unwrap();
+    read(&mut lines, ShellSession::default().context(), &mut ToolRun::new("x", &"x".into())).unwrap();
     assert!(lines.next_is(|line| line.contains("swpd")));
 }
 
