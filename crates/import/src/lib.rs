@@ -1,8 +1,9 @@
 //! Reads the output of other tools into [`Window`](whyslow_model::window::Window)s.
 //!
-//! A capture is text that someone pasted: prompts, several commands, wrapped lines, remarks. [`file_reader`] finds where
-//! each command's output starts, its [`Format`] reads it into a [`ToolRun`](tool_run::ToolRun), and [`merge`] puts the runs
-//! together. Anything uncertain is left out and noted with file and line; a wrong number is never produced.
+//! A capture is text that someone pasted: prompts, several commands, wrapped lines, remarks. [`recognizer`] says what comes
+//! next, [`shell_session`] follows what happened in the shell, and [`file_reader`] acts on both. The [`Format`] of an output
+//! reads it into a [`ToolRun`](tool_run::ToolRun), and [`merge`] puts the runs together. Anything uncertain is left out and
+//! noted with file and line; a wrong number is never produced.
 
 mod banner;
 mod captures;
@@ -20,10 +21,12 @@ mod margin;
 mod markup;
 mod merge;
 mod number;
+mod output_start;
 mod prelude;
 mod print_steps;
 mod printed_files;
 mod quotations;
+mod recognizer;
 mod refusal;
 mod report_intervals;
 mod request_trace;

@@ -218,22 +218,42 @@ impl<'r> Lines<'r> {
         Some(number(after)? - number(0)?)
     }
 
-    /// Joins a table that a mail program wrapped, if `known` recognizes the joined lines.
-    pub fn join_wrapped_table<T>(&mut self, known: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    /// Looks at the lines behind another margin.
+    pub fn behind<T>(&mut self, margin: Margin, look: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.margin, margin);
+        let seen = look(self);
+        self.margin = before;
+        seen
+    }
+
+    /// Looks at a table that a mail program wrapped, with its lines joined. Returns `None` if there is none.
+    pub fn look_at_joined<T>(&mut self, look: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let parts = self.wrapped_header()?;
+        let mut unjoined = self.ahead.clone();
+        wrapped_table::join(&mut self.ahead, parts);
+        let joined = self.ahead.len();
+        let seen = look(self);
+        unjoined.extend(self.ahead.drain(joined..));
+        self.ahead = unjoined;
+        seen
+    }
+
+    /// Joins the lines of a table that a mail program wrapped.
+    pub fn join_wrapped_table(&mut self) {
+        if let Some(parts) = self.wrapped_header() {
+            wrapped_table::join(&mut self.ahead, parts);
+        }
+    }
+
+    /// Returns the number of lines of the header if a wrapped table begins at the next line.
+    fn wrapped_header(&mut self) -> Option<usize> {
         /// Number of lines that show whether it can be a wrapped table, and maximum length of a table.
         const SHORT: usize = 5;
         const MOST: usize = 500;
         self.peek(SHORT - 1);
         wrapped_table::header_parts(&self.ahead)?;
         self.peek(MOST);
-        let parts = wrapped_table::header_parts(&self.ahead)?;
-        let unjoined = self.ahead.clone();
-        wrapped_table::join(&mut self.ahead, parts);
-        let known = known(self);
-        if known.is_none() {
-            self.ahead = unjoined;
-        }
-        known
+        wrapped_table::header_parts(&self.ahead)
     }
 
     /// Estimates from the next lines the limit at which a mail program may have broken them.

@@ -348,10 +348,7 @@ pub(crate) fn begins_with_comment(lines: &mut Lines<'_>) -> bool {
     if indent == 0 || starts(lines) {
         return starts(lines);
     }
-    lines.set_margin(Margin::Indent(indent));
-    let begins = starts(lines);
-    lines.set_margin(Margin::None);
-    begins
+    lines.behind(Margin::Indent(indent), starts)
 }
 
 /// Returns true if the next line begins something other than the output of `own`: a prompt, or another tool's output.

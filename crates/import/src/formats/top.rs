@@ -223,11 +223,13 @@ fn begins_header(text: &str) -> bool {
     text.split_whitespace().take(3).eq(["PID", "USER", "PR"])
 }
 
-/// Returns the columns of a table whose header a mail program broke.
+/// Joins a table whose header a mail program broke, and returns its columns.
 fn wrapped_columns(lines: &mut Lines<'_>) -> Option<TaskColumns> {
     let is_begun = lines.next_is(begins_header);
     let joined = |lines: &mut Lines<'_>| lines.peek(0).and_then(TaskColumns::of);
-    is_begun.then(|| lines.join_wrapped_table(joined)).flatten()
+    let columns = is_begun.then(|| lines.look_at_joined(joined)).flatten()?;
+    lines.join_wrapped_table();
+    Some(columns)
 }
 
 /// Returns the number of running tasks: `Tasks: 227 total,   1 running, 226 sleeping,   0 stopped,   0 zombie`, in any
