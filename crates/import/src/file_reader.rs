@@ -118,9 +118,9 @@ impl FileReader<'_, '_> {
                 self.session.files_printed();
                 return read;
             }
-            LineClass::TextOfFile => {
+            LineClass::TextOfFile(start) => {
                 self.session.files_printed();
-                return Ok(());
+                return self.output(start);
             }
             LineClass::FilesBelowFolder => {
                 self.session.expect_files_below_folder();

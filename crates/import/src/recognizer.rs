@@ -32,7 +32,7 @@ pub enum LineClass {
     /// Contents of the files that the last command prints.
     Files,
     /// Contents of such a file that a format reads as text.
-    TextOfFile,
+    TextOfFile(OutputStart),
     /// Files named by their paths below the shell's folder.
     FilesBelowFolder,
     Banner(Banner),
@@ -88,8 +88,8 @@ fn expected_by_command(text: &str, lines: &mut Lines<'_>, session: &ShellSession
     if let Some(files) = command.files()
         && (!command.has_steps() || kernel_files::begins_next(lines, files))
     {
-        let is_text = files.is_of_proc() && OutputStart::peek(lines).is_some();
-        return Some(if is_text { LineClass::TextOfFile } else { LineClass::Files });
+        let text = if files.is_of_proc() { OutputStart::peek(lines) } else { None };
+        return Some(text.map_or(LineClass::Files, LineClass::TextOfFile));
     }
     let is_below = session.is_below_proc() && kernel_files::is_relative(text, session.context());
     is_below.then_some(LineClass::FilesBelowFolder)
@@ -195,8 +195,10 @@ mod tests {
         assert_eq!(below("$ ls", "ls: cannot access 'x': No such file or directory\n"), LineClass::Error);
         assert_eq!(below("# cd /sys/fs/cgroup/a; grep . *", "memory.max:max\n"), LineClass::FilesBelowFolder);
         let meminfo = "MemTotal:       16329156 kB\nMemFree:         1035944 kB\n";
-        assert_eq!(below("$ cat /proc/meminfo", meminfo), LineClass::TextOfFile);
-        assert!(matches!(below("", meminfo), LineClass::Output(start) if start.format.name == "/proc/meminfo"));
+        let name = |start: OutputStart| start.format.name;
+        assert!(matches!(below("", meminfo), LineClass::Output(start) if name(start) == "/proc/meminfo"));
+        let of_file = below("$ cat /proc/meminfo", meminfo);
+        assert!(matches!(of_file, LineClass::TextOfFile(start) if name(start) == "/proc/meminfo"));
     }
 
     #[test]

@@ -371,8 +371,9 @@ fn content(lines: &mut Lines<'_>, path: String) -> KernelFile {
 mod tests {
     use super::*;
     use crate::incident::Incident;
-    use crate::testing::fixture;
+    use crate::testing::{fixture, row_of};
     use std::sync::Arc;
+    use whyslow_model::catalogue::Meminfo;
 
     /// Returns the files of each tree, with their contents on one line. Leaves out the machine's name, which comes from a
     /// prompt.
@@ -577,6 +578,14 @@ mod tests {
         let values: Vec<String> =
             found.iter().map(|files| content(files, "sys/fs/cgroup/app/memory.current")).collect();
         assert_eq!(values, ["1000", "2000"]);
+    }
+
+    #[test]
+    fn a_loop_ends_that_prints_a_file_for_a_format_behind_a_margin() {
+        let text = "# while true; do cat /proc/meminfo; sleep 1; done\n- MemTotal:       16329156 kB\n\
+            - MemFree:         1035944 kB\n- MemAvailable:    2035944 kB\n";
+        let memory = row_of::<Meminfo>(text);
+        assert_eq!(memory.mem_free.get(), Some(1_035_944.0 * KIB));
     }
 
     #[test]
