@@ -1,6 +1,8 @@
 //! Command line at a prompt: its interval and options decide how the output is read.
 
+use crate::prompt::split_prompt;
 use crate::shell::{self, ShellCommand};
+use crate::wrapped_command::{SHELLS, remote, unwrapped};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
@@ -15,12 +17,6 @@ pub struct CommandLine {
     is_beside: bool,
 }
 
-const PROMPT_ENDS: [&str; 6] = ["# ", "$ ", "> ", "% ", "#\t", "$\t"];
-const LONGEST_PROMPT: usize = 70;
-/// Placeholders for a host name in prompts.
-const ANY_HOST: [&str; 6] = ["localhost", "host", "hostname", "server", "machine", "linux"];
-/// Length of the host name that Docker gives a container: hexadecimal digits.
-const CONTAINER_ID: usize = 12;
 /// Commands that may precede the relevant command on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
 /// Programs that select lines by a pattern.
@@ -306,47 +302,6 @@ impl CommandLine {
     }
 }
 
-/// Options of ssh that take a value.
-const SSH_VALUES: &str = "BbcDEeFIiJLlmOoPpQRSWw";
-
-/// Splits `ssh -p 2222 root@db9 'vmstat 1 5'` into the machine and the command.
-fn remote(text: &str) -> Option<(&str, &str)> {
-    let mut rest = text.strip_prefix("ssh ")?.trim_start();
-    while rest.starts_with('-') {
-        let (option, behind) = rest.split_once(char::is_whitespace)?;
-        let has_value = option.len() == 2 && option.ends_with(|letter| SSH_VALUES.contains(letter));
-        rest = behind.trim_start();
-        if has_value {
-            rest = rest.split_once(char::is_whitespace)?.1.trim_start();
-        }
-    }
-    let (target, command) = rest.split_once(char::is_whitespace)?;
-    let host = target.rsplit_once('@').map_or(target, |(_, host)| host);
-    let command = command.trim().trim_start_matches(['\'', '"']).trim_end_matches(['\'', '"']);
-    (!host.is_empty() && !command.is_empty()).then_some((host, command))
-}
-
-const SHELLS: [&str; 4] = ["sh", "bash", "ash", "zsh"];
-/// Programs that run a command in a container: `docker exec NAME COMMAND`.
-const CONTAINER_PROGRAMS: [&str; 6] = ["kubectl", "oc", "docker", "podman", "nerdctl", "crictl"];
-/// Options of these programs that take a value.
-const CONTAINER_VALUES: [&str; 11] =
-    ["-n", "--namespace", "-c", "--container", "--context", "-u", "--user", "-w", "--workdir", "-e", "--env"];
-
-/// Returns the container, if any, and the command without `docker exec` or `sh -c` around it: the quoted text of `kubectl -n
-/// shop exec -it deploy/api -- sh -c 'cat a; sleep 9; cat a'`.
-fn unwrapped(text: &str) -> (Option<&str>, &str) {
-    let (container, command) = contained(text).map_or((None, text), |(container, command)| (Some(container), command));
-    (container, script(command.strip_prefix("sudo ").unwrap_or(command)).unwrap_or(command))
-}
-
-/// Returns the script passed to a shell: the quoted text of `bash -c "date; free"`.
-fn script(text: &str) -> Option<&str> {
-    let script = SHELLS.iter().find_map(|shell| text.strip_prefix(&format!("{shell} -c ")[..]))?.trim();
-    let quote = script.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-    script.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
-}
-
 /// Returns true if a command only drops lines of its input and changes none.
 fn only_drops_lines(words: &[String]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
@@ -360,121 +315,12 @@ fn only_drops_lines(words: &[String]) -> bool {
     }
 }
 
-fn contained(text: &str) -> Option<(&str, &str)> {
-    let next = |text: &mut &'_ str| -> Option<String> {
-        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        let word = Some(word.to_owned()).filter(|word| !word.is_empty());
-        *text = rest.trim_start();
-        word
-    };
-    let mut rest = text.strip_prefix("sudo ").unwrap_or(text);
-    let program = next(&mut rest)?;
-    if !CONTAINER_PROGRAMS.contains(&base_name(&program)) {
-        return None;
-    }
-    let (mut is_exec, mut name) = (false, None);
-    while let (None, false) = (name, rest.is_empty()) {
-        let begin = rest;
-        let word = next(&mut rest)?;
-        if CONTAINER_VALUES.contains(&word.as_str()) {
-            next(&mut rest)?;
-        } else if word == "exec" {
-            is_exec = true;
-        } else if !word.starts_with('-') && is_exec {
-            name = Some(&begin[..word.len()]);
-        } else if !word.starts_with('-') {
-            return None;
-        }
-    }
-    let name = name?.rsplit('/').next()?;
-    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    // `-c CONTAINER --`
-    while rest.starts_with('-') {
-        let word = next(&mut rest)?;
-        if CONTAINER_VALUES.contains(&word.as_str()) {
-            next(&mut rest)?;
-        }
-    }
-    let script = SHELLS.iter().find_map(|shell| rest.strip_prefix(&format!("{shell} -c ")[..]));
-    let command = script.map_or(rest, |script| script.trim().trim_matches(['\'', '"']));
-    (is_name && !name.is_empty() && !command.is_empty()).then_some((name, command))
-}
-
-/// Returns the host name in a prompt, after the user or before the folder: `[root@web1 ~]# `, `web1:~ # `. Ignores placeholders
-/// and the names that Docker gives containers.
-pub fn host_at_prompt(line: &str) -> Option<&str> {
-    let prompt = split_prompt(line)?.0.trim_end();
-    let name = match prompt.split_once('@') {
-        Some((_, behind)) => behind.split([':', ' ', ']', ')']).next()?,
-        None if is_numbered_name(prompt) => prompt,
-        None => {
-            let is_folder = |folder: &str| folder.starts_with(['~', '/']) && !folder.starts_with("//");
-            prompt.split_once(':').filter(|(_, folder)| is_folder(folder))?.0
-        }
-    };
-    let is_container = name.len() == CONTAINER_ID && name.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    (is_name && !name.is_empty() && !is_container && !ANY_HOST.contains(&name)).then_some(name)
-}
-
-/// Returns true if a line is a prompt, with or without a command.
-pub fn is_prompt_line(line: &str) -> bool {
-    // Without a command, no space needs to follow.
-    split_prompt(&format!("{} ", line.trim_end())).is_some()
-}
-
-/// Splits a line into the prompt (empty for a shell trace) and the text after it.
-fn split_prompt(line: &str) -> Option<(&str, &str)> {
-    if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
-        return Some(("", traced));
-    }
-    PROMPT_ENDS
-        .iter()
-        .filter_map(|end| Some((end, line.split_once(end)?)))
-        .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
-        .map(|(_, parts)| parts)
-        .min_by_key(|(prompt, _)| prompt.len())
-}
-
 fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
-fn base_name(path: &str) -> &str {
+pub fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Returns true if a word before `$` may be a host name, as in `db-3$ `: lower case, with a digit or several parts.
-fn is_numbered_name(text: &str) -> bool {
-    let is_plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b));
-    let is_of_parts = text.bytes().any(|b| b.is_ascii_digit() || b == b'-');
-    let ends =
-        text.starts_with(|c: char| c.is_ascii_lowercase()) && text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    is_plain && is_of_parts && ends && text.len() > 2 && !is_shell_version(text)
-}
-
-/// Returns true for `bash-5.1`, the default prompt of a shell.
-fn is_shell_version(text: &str) -> bool {
-    let version = text.split_once('-').filter(|(shell, _)| SHELLS.contains(shell)).map(|(_, version)| version);
-    version.is_some_and(|version| !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
-}
-
-/// Returns true if the text before a prompt sign is a prompt. A lone sign counts unless ordinary text begins with it: `> `
-/// quotes a mail, `% ` begins a line of a report.
-fn is_prompt(text: &str, end: &str) -> bool {
-    if text.is_empty() {
-        return end.starts_with(['#', '$']);
-    }
-    if (end.starts_with('$') && is_numbered_name(text)) || is_shell_version(text) {
-        return true;
-    }
-    // BusyBox shows only the folder: `/ # `.
-    let is_folder = |text: &str| text == "~" || text.starts_with('/') || text.starts_with("~/");
-    if end.ends_with(' ') && is_folder(text) && !text.contains(char::is_whitespace) && text.len() <= LONGEST_PROMPT {
-        return true;
-    }
-    let short = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
-    short && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
 }
 
 #[cfg(test)]
@@ -546,31 +392,6 @@ mod tests {
         ] {
             let command = CommandLine::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!((command.program(), command.interval()), ("vmstat", Some(2.0)), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_prompt_names_its_machine_behind_a_user() {
-        for (line, host) in [
-            ("[root@x232 root]# vmstat 2", Some("x232")),
-            ("rlrevell@mindpipe:~$ /usr/bin/vmstat 2", Some("mindpipe")),
-            ("root@pve-1.example.com ~ # vmstat 2", Some("pve-1.example.com")),
-            ("[oracle@ora2]$ vmstat 2", Some("ora2")),
-            ("root@3fd1ab2c4d5e:/# vmstat 2", None),
-            ("[user@localhost ~]$ vmstat 2", None),
-            ("crm-app1:~ # vmstat 2", Some("crm-app1")),
-            ("gw:/var/log# vmstat 2", Some("gw")),
-            ("db-3$ vmstat 2", Some("db-3")),
-            ("cp-1 $ vmstat 2", Some("cp-1")),
-            ("bash-5.1# vmstat 2", None),
-            ("eth0 # uplink", None),
-            ("billing-# from x", None),
-            ("https://x/y # note", None),
-            ("sum$ vmstat 2", None),
-            ("# vmstat 2", None),
-            ("sda 0.00 0.20 # 3", None),
-        ] {
-            assert_eq!(host_at_prompt(line), host, "{line}");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::banner::Banner;
 use crate::captures::Captures;
 use crate::clock::PrintedTime;
-use crate::command::{CommandLine, is_prompt_line};
+use crate::command::CommandLine;
 use crate::format::Format;
 use crate::formats::{is_for_people, is_read, kernel_files, kernel_log};
 use crate::kernel_file::KernelFile;
@@ -11,6 +11,7 @@ use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
 use crate::output_start::OutputStart;
+use crate::prompt::is_prompt_line;
 use crate::recognizer::{LineClass, without_spaces};
 use crate::refusal::Refusal;
 use crate::shell_session::ShellSession;

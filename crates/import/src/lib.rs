@@ -25,6 +25,7 @@ mod output_start;
 mod prelude;
 mod print_steps;
 mod printed_files;
+mod prompt;
 mod quotations;
 mod recognizer;
 mod refusal;
@@ -43,6 +44,7 @@ mod timeline;
 mod tool_run;
 mod typed_command;
 mod wrap;
+mod wrapped_command;
 mod wrapped_table;
 mod zone;
 

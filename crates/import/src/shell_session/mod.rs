@@ -12,11 +12,12 @@ pub use shell_variables::ShellVariables;
 
 use crate::banner::Banner;
 use crate::clock::PrintedTime;
-use crate::command::{CommandLine, host_at_prompt};
+use crate::command::CommandLine;
 use crate::formats::command_in_file_name;
 use crate::kernel_file::KernelFile;
 use crate::print_steps::PrintSteps;
 use crate::printed_files::{PrintedFiles, folder_after};
+use crate::prompt::host_at_prompt;
 use crate::tool_run::ToolRun;
 use crate::typed_command::TypedCommand;
 use clock::SessionClock;
