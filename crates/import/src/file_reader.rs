@@ -89,7 +89,7 @@ impl FileReader<'_, '_> {
             while self.lines.take().is_some() {}
         }
         while let Some(text) = self.lines.peek(0).map(str::to_owned) {
-            let class = LineClass::of(&text, &mut self.lines, &self.session);
+            let class = LineClass::recognize(&text, &mut self.lines, &self.session);
             self.read_class(class, &text)?;
         }
         if let Some(failure) = self.lines.failure() {

@@ -53,8 +53,8 @@ pub enum LineClass {
 }
 
 impl LineClass {
-    /// Classifies the next line, whose text is `text`.
-    pub fn of(text: &str, lines: &mut Lines<'_>, session: &ShellSession) -> Self {
+    /// Says what begins at the next line, whose text is `text`. Only peeks.
+    pub fn recognize(text: &str, lines: &mut Lines<'_>, session: &ShellSession) -> Self {
         frame(text, lines, session)
             .or_else(|| expected_by_command(text, lines, session))
             .or_else(|| Banner::read(text).map(Self::Banner))
@@ -181,7 +181,7 @@ mod tests {
             session.command(typed, 1);
         }
         let first = text.lines().next().unwrap_or_default();
-        LineClass::of(first, &mut Lines::new("x", text.as_bytes()), &session)
+        LineClass::recognize(first, &mut Lines::new("x", text.as_bytes()), &session)
     }
 
     #[test]
@@ -228,9 +228,9 @@ mod tests {
                 let next =
                     |lines: &mut Lines<'_>| (0..9).map(|at| lines.peek(at).map(str::to_owned)).collect::<Vec<_>>();
                 let before = next(&mut lines);
-                let class = LineClass::of(&line, &mut lines, &session);
+                let class = LineClass::recognize(&line, &mut lines, &session);
                 assert_eq!(next(&mut lines), before);
-                assert_eq!(LineClass::of(&line, &mut lines, &session), class);
+                assert_eq!(LineClass::recognize(&line, &mut lines, &session), class);
                 if let LineClass::Command(typed) = class {
                     session.command(typed, lines.number());
                 }
