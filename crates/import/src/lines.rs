@@ -139,6 +139,25 @@ impl<'r> Lines<'r> {
         }
     }
 
+    /// Takes the next line, which is not what was `expected`, and leaves it out.
+    ///
+    /// # Errors
+    /// Fails if strict.
+    pub fn leave_out(&mut self, expected: impl Into<String>) -> Result<(), Refusal> {
+        let refusal = self.refuse(expected);
+        self.skip(1);
+        self.keep::<()>(Err(refusal)).map(|_| ())
+    }
+
+    /// Leaves out a line that was taken and is not what was `expected`.
+    ///
+    /// # Errors
+    /// Fails if strict.
+    pub fn leave_out_line(&mut self, line: &TextLine, expected: impl Into<String>) -> Result<(), Refusal> {
+        let refusal = self.refuse_at(line, expected);
+        self.keep::<()>(Err(refusal)).map(|_| ())
+    }
+
     /// Returns the number of lines and rows left out so far, in all outputs. A sum over lines is unknown if one of them is
     /// missing.
     pub fn refused(&self) -> usize {
@@ -169,9 +188,7 @@ impl<'r> Lines<'r> {
                 return Ok(None);
             }
             after_damaged = true;
-            let refusal = self.refuse(expected);
-            self.skip(1);
-            self.keep(Err::<(), _>(refusal))?;
+            self.leave_out(expected)?;
         }
     }
 

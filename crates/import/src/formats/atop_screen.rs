@@ -312,8 +312,7 @@ fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportIn
     // A row may have been joined to the header.
     if names.last().is_none_or(|name| name != "CMD") {
         interval.into_iter().for_each(|interval| run.lose_row(interval.to));
-        let refusal = lines.refuse_at(&header, "the columns of processes, with CMD as the last");
-        lines.keep(Err::<(), _>(refusal))?;
+        lines.leave_out_line(&header, "the columns of processes, with CMD as the last")?;
     }
     let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
     while let Some(line) = lines.take_if(|text| {
@@ -328,8 +327,7 @@ fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportIn
             || fields.len() >= 2 * names.len() - 1
                 && fields.iter().skip(names.len()).any(|word| word.parse::<u32>().is_ok());
         if fields.len() < names.len() || is_joined {
-            let refusal = lines.refuse_at(&line, format!("{} columns as in the header", names.len()));
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out_line(&line, format!("{} columns as in the header", names.len()))?;
             run.lose_row(interval.to);
             continue;
         }

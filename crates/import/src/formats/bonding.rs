@@ -58,8 +58,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
         // A repeated field, and what follows it, belong to a port whose title was lost or damaged.
         let is_title = field.starts_with("Slave") && field != "Slave queue ID";
         if current.is_some() && (is_title || seen.contains(&field)) {
-            let refusal = lines.refuse_at(&line, "a port with each of its fields once");
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out_line(&line, "a port with each of its fields once")?;
             seen.extend(ALL_FIELDS.map(str::to_owned));
             continue;
         }

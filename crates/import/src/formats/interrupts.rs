@@ -51,8 +51,7 @@ fn read<F: Family>(
         // Two lines were joined, or there are more counts than CPUs in the header.
         let is_next = |word: &str| word.ends_with(':') || word.bytes().all(|b| b.is_ascii_digit());
         if rest.split_whitespace().next().is_some_and(is_next) {
-            let refusal = lines.refuse_at(&line, format!("one line with a count for each of {} CPUs", cpus.len()));
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out_line(&line, format!("one line with a count for each of {} CPUs", cpus.len()))?;
             continue;
         }
         if counts.len() == cpus.len() {

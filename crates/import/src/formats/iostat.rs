@@ -197,14 +197,10 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
         } else if reader.is_damaged_header(&text) && reader.goes_on(lines) {
             // The rows below it belong to another table.
             reader.header = None;
-            let refusal = lines.refuse("a header of device columns");
-            lines.keep(Err::<(), _>(refusal))?;
-            lines.skip(1);
+            lines.leave_out("a header of device columns")?;
         } else if reader.is_known_device(&text) && reader.goes_on(lines) {
             reader.open.is_row_lost = true;
-            let refusal = lines.refuse("a device and a number in each of its columns");
-            lines.keep(Err::<(), _>(refusal))?;
-            lines.skip(1);
+            lines.leave_out("a device and a number in each of its columns")?;
         } else if is_remark(&text) && !is_sentence(&text) && reader.goes_on(lines) {
             lines.skip(1);
         } else {

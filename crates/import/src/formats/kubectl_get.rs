@@ -78,9 +78,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         // A piece that a mail program broke off a row precedes the next row.
         let is_rest = |text: &str| !text.trim().is_empty() && !is_command(text) && !is_header(text);
         if lines.next_is(is_cut) {
-            let refusal = lines.refuse("a pod, how many of its containers are ready, its state, restarts and age");
-            lines.keep(Err::<(), _>(refusal))?;
-            lines.skip(1);
+            lines.leave_out("a pod, how many of its containers are ready, its state, restarts and age")?;
             healthy = false;
             continue;
         }

@@ -175,9 +175,7 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
             }
             // The first one is in the device's own row, unless that was lost.
             if is_row_lost || device.get("MOUNTPOINTS").is_none() {
-                let refusal = lines.refuse("a mount point below that of its device");
-                lines.keep(Err::<(), _>(refusal))?;
-                lines.skip(1);
+                lines.leave_out("a mount point below that of its device")?;
                 continue;
             }
             device.cells.entry("MOUNTPOINTS".into()).or_default().push_str(&format!("\n{point}"));

@@ -269,8 +269,7 @@ fn read_display(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) 
             }
         }
         if is_damaged {
-            let refusal = lines.refuse_at(&title, "one field of a logical volume on each line");
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out_line(&title, "one field of a logical volume on each line")?;
             continue;
         }
         if name.is_empty() {

@@ -68,9 +68,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
                 let group = in_use.filter(|_| sizes < 2);
                 in_use = in_use.filter(|_| !is_last_of_group(text));
                 let Some(group) = group else {
-                    let refusal = lines.refuse("a path below its group");
-                    lines.keep(Err::<(), _>(refusal))?;
-                    lines.skip(1);
+                    lines.leave_out("a path below its group")?;
                     continue;
                 };
                 let state = state_of(&states, group);

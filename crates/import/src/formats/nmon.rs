@@ -159,8 +159,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
             let is_joined = fields.last().is_some_and(|last| last.contains(' '));
             let names = file.headers.get(section).filter(|names| is_joined || names.len() != fields.len() - 2);
             if names.is_some() {
-                let refusal = lines.refuse_at(&line, "as many numbers as the section has columns");
-                lines.keep(Err::<(), _>(refusal))?;
+                lines.leave_out_line(&line, "as many numbers as the section has columns")?;
                 continue;
             }
             row(&file, run, line.number, section, snapshot, &fields[2..]);

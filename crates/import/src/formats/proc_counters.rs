@@ -109,9 +109,7 @@ fn copy<F: Family>(
     for index in 0.. {
         let whole = lines.peek_whole(&mut wrap, run.tool, is_line).filter(|(_, line)| is_line(&line.text));
         if whole.is_none() && lines.next_is(is_piece) {
-            let refusal = lines.refuse(expected);
-            lines.skip(1);
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out(expected)?;
             continue;
         }
         let Some((count, TextLine { text, .. })) = whole else { break };

@@ -32,9 +32,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
             return Err(lines.refuse(format!("the vendor and model of the device at {address}")));
         };
         let Some((model, revision)) = rest.split_once("Rev:") else {
-            let refusal = lines.refuse("vendor, model and revision of a device");
-            lines.keep(Err::<(), _>(refusal))?;
-            lines.skip(1);
+            lines.leave_out("vendor, model and revision of a device")?;
             lines.take_if(|l| l.trim_start().starts_with("Type:"));
             continue;
         };

@@ -65,8 +65,7 @@ fn read_buddyinfo(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun
     {
         let Some((key, blocks)) = buddy_row(&line.text) else { continue };
         if *orders.get_or_insert(blocks.len()) != blocks.len() {
-            let refusal = lines.refuse_at(&line, "as many orders as the other zones have");
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out_line(&line, "as many orders as the other zones have")?;
             continue;
         }
         let pages: Vec<f64> =
@@ -96,9 +95,7 @@ fn read_zoneinfo(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun)
                 if text.trim().is_empty() || is_command(text) || !lines.peek(1).is_some_and(goes_on) {
                     break;
                 }
-                let refusal = lines.refuse("a line of a zone: its name and a number");
-                lines.keep(Err::<(), _>(refusal))?;
-                lines.skip(1);
+                lines.leave_out("a line of a zone: its name and a number")?;
                 continue;
             }
             // `  pages free     24956`, `        min      2116`

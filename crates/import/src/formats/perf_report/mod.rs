@@ -335,9 +335,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
             row.is_graph_lost |= is_broken_graph(text);
             row.chain.push(chain);
         } else if columns.is_some() && begins_with_percentage(uncommented(text)) {
-            let refusal =
-                lines.refuse_at(&line, "a row of a profile: percentages, the program, its object and the symbol");
-            lines.keep(Err::<(), _>(refusal))?;
+            lines.leave_out_line(&line, "a row of a profile: percentages, the program, its object and the symbol")?;
             are_rows_lost = true;
         } else {
             break;
