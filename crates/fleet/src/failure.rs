@@ -93,7 +93,7 @@ pub(crate) fn invalid_sql(error: &ParserError) -> Failure {
 }
 
 fn of_store(error: &object_store::Error) -> String {
-    format!("cannot read or write the store: {}", whyslow_bucket::in_one_line(error))
+    format!("cannot read or write the store: {}", whyslow_rollup::in_one_line(error))
 }
 
 /// Returns whether a file no longer existed when it was read: the compactor has replaced it since it was listed.

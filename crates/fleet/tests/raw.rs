@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{MachineInfo, System};
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_request::PublicKey;
+use whyslow_rollup::PublicKey;
 use whyslow_ship::{Destination, RawAnswer, ShipError, Shipper};
 use whyslow_store::{Recorder, Recording, Retention};
 use whyslow_testing::memory_folder;

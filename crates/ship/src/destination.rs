@@ -15,8 +15,8 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use whyslow_bucket::{AddressError, BucketAddress, StoreAddress, in_one_line};
 use whyslow_model::human;
+use whyslow_rollup::{AddressError, BucketAddress, StoreAddress, in_one_line};
 
 /// Suffix of an incomplete file, which readers ignore.
 const PART: &str = ".part";

@@ -4,7 +4,7 @@ use crate::destination::ShipError;
 use crate::shipper::{OpenFn, Shipper, unreadable};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use whyslow_request::{Answer, LONGEST_ANSWER, LONGEST_REQUEST, PublicKey, Request, answer_path, request_path};
+use whyslow_rollup::{Answer, LONGEST_ANSWER, LONGEST_REQUEST, PublicKey, Request, answer_path, request_path};
 use whyslow_store::Extract;
 
 const MS: i64 = 1_000_000;

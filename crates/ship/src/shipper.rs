@@ -6,8 +6,7 @@ use crate::state::{Delivered, State, StateFile};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use whyslow_model::inventory::{MachineChange, MachineInventory};
-use whyslow_request::PublicKey;
-use whyslow_rollup::{Cell, Hour, HourRollup, MARGIN_NS, Place, Row, TableRows, parquet, table};
+use whyslow_rollup::{Cell, Hour, HourRollup, MARGIN_NS, Place, PublicKey, Row, TableRows, parquet, table};
 use whyslow_store::{Recording, StoreError};
 
 const MS: i64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! Deletes old requests to hosts and their answers ([`whyslow_request`]), since the parties may not be allowed to
+//! Deletes old requests to hosts and their answers ([`whyslow_rollup::Request`]), since the parties may not be allowed to
 //! delete them.
 
 use super::Compactor;
@@ -6,8 +6,7 @@ use crate::span::DAY_MS;
 use futures::stream::TryStreamExt;
 use object_store::ObjectStore;
 use object_store::path::Path;
-use whyslow_request::{ANSWERS, REQUESTS};
-use whyslow_rollup::VERSION;
+use whyslow_rollup::{ANSWERS, REQUESTS, VERSION};
 
 impl Compactor {
     /// Deletes everything older than a day, because no request is valid for longer. Returns the number of deleted

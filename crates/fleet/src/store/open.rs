@@ -7,7 +7,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use std::path::Path;
 use std::sync::Arc;
-use whyslow_bucket::{AddressError, BucketAddress, StoreAddress};
+use whyslow_rollup::{AddressError, BucketAddress, StoreAddress};
 
 /// Timeout of a request: a compacted file of a large fleet is written in one request.
 const TIMEOUT: &str = "10 minutes";

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whyslow_request::{Answer, LONGEST_ANSWER, Request, SigningKey, answer_path, request_path};
+use whyslow_rollup::{Answer, LONGEST_ANSWER, Request, SigningKey, answer_path, request_path};
 use whyslow_store::unpack;
 
 /// Intervals for polling for the answer, and for reporting that there is none yet.
@@ -76,7 +76,7 @@ async fn ask(store: &Store, request: &Request, key: &SigningKey, wait: Duration)
     store.objects().put(&asked, request.signed(key).into()).await.map_err(|error| {
         Failure::usage(format!(
             "cannot ask {host}, which takes the right to write {asked}: {}",
-            whyslow_bucket::in_one_line(&error)
+            whyslow_rollup::in_one_line(&error)
         ))
     })?;
     complain(&format!("asked {host}, which looks once a minute if it was started with --raw-key"));

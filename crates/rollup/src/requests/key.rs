@@ -1,6 +1,6 @@
 //! Ed25519 keys (RFC 8032) in PEM files, as created by `openssl genpkey -algorithm ed25519` (RFC 8410).
 
-use crate::RequestError;
+use super::RequestError;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};

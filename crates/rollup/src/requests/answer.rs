@@ -1,6 +1,6 @@
 //! Answers of a host.
 
-use crate::{Request, RequestError};
+use super::{Request, RequestError};
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of an answer, in bytes: an hour at one sample per second takes 5 to 15 MB.

@@ -1,6 +1,6 @@
 //! Tests of valid and forged requests and answers.
 
-use crate::{Answer, LONGEST_REQUEST, PublicKey, Request, SigningKey, answer_path, request_path};
+use super::{Answer, LONGEST_REQUEST, PublicKey, Request, SigningKey, answer_path, request_path};
 
 const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIBaxh+/2vCZYJ1Afsu2y1nkwJVLlazOV91lksLRthQXk

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The host knows whose requests it answers, and so their paths: it lists nothing, and there cannot be many of them. The object
-//! at such a path can still be anything, since others may write to the store: only content that the key has signed counts. No
-//! I/O.
+//! at such a path can still be anything, since others may write to the store: only content that the key has signed counts.
 
 mod answer;
 mod key;
@@ -19,8 +18,8 @@ pub use answer::{Answer, LONGEST_ANSWER};
 pub use key::{PublicKey, SigningKey};
 pub use request::{LONGEST_REQUEST, LONGEST_SPAN_MS, Request};
 
+use crate::{PlaceError, VERSION, host_in_path};
 use std::fmt;
-use whyslow_rollup::{PlaceError, VERSION, host_in_path};
 
 /// Folder of the requests.
 pub const REQUESTS: &str = "requests";

@@ -1,7 +1,7 @@
 //! Requests to a host.
 
-use crate::key::hex;
-use crate::{PublicKey, RequestError, SigningKey};
+use super::key::hex;
+use super::{PublicKey, RequestError, SigningKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
