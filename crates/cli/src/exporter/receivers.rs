@@ -8,7 +8,7 @@ use std::sync::Arc;
 use whyslow_exporters::otlp::{self, FindingEvents, HostResource};
 use whyslow_exporters::{MetricFamily, PushFigures, RemoteWrite};
 use whyslow_model::diagnosis::Diagnosis;
-use whyslow_push::{Credentials, Endpoint, LogFn, Pusher};
+use whyslow_ship::{Credentials, Endpoint, LogFn, Pusher};
 
 /// Environment variables with the value of the `Authorization` header, as an alternative to a file.
 const REMOTE_WRITE_AUTH: &str = "WHYSLOW_REMOTE_WRITE_AUTH";
@@ -92,7 +92,7 @@ fn pusher(what: &'static str, endpoint: Endpoint) -> Result<Pusher, Failure> {
     Pusher::start(what, endpoint, log).map_err(|e| Failure::usage(format!("cannot start to push: {e}")))
 }
 
-fn endpoint(endpoint: Result<Endpoint, whyslow_push::EndpointError>, option: &str) -> Result<Endpoint, Failure> {
+fn endpoint(endpoint: Result<Endpoint, whyslow_ship::EndpointError>, option: &str) -> Result<Endpoint, Failure> {
     endpoint.map_err(|e| Failure::usage(format!("{option}: {e}")))
 }
 
