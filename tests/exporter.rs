@@ -107,7 +107,7 @@ fn every_family_can_be_exported_within_the_bound() {
 }
 
 fn can_be_exported(family: &str) -> bool {
-    whyslow_exporters::Selection::of(&[family.to_owned()], None, 1).is_ok()
+    whyslow_exporters::Selection::parse(&[family.to_owned()], None, 1).is_ok()
 }
 
 #[test]

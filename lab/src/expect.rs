@@ -114,11 +114,11 @@ impl Expect {
     }
 
     /// Describes the expectation for the finding `id`.
-    pub fn of(&self, id: &str) -> String {
+    pub fn describe(&self, id: &str) -> String {
         let mut text = format!("{id}@{self}");
         for (word, others) in [("and", &self.beside), ("causing", &self.effects)] {
             for (id, other) in others {
-                text.push_str(&format!(" {word} {}", other.of(id)));
+                text.push_str(&format!(" {word} {}", other.describe(id)));
             }
         }
         text

@@ -149,7 +149,7 @@ fn is_effect_of(finding: &Finding, cause: &str, answer: &Diagnosis) -> bool {
 fn missing(answer: &Diagnosis, id: &str, expect: &Expect, is_so: impl Fn(&Finding) -> bool) -> Vec<String> {
     let mut found = answer.findings.iter().filter(|f| f.id == id && f.confidence >= Confidence::Medium && is_so(f));
     let is_there = found.any(|f| wrong_first(Some(f), id, expect).is_empty());
-    if is_there { Vec::new() } else { vec![format!("{} is not found as it should be", expect.of(id))] }
+    if is_there { Vec::new() } else { vec![format!("{} is not found as it should be", expect.describe(id))] }
 }
 
 fn wrong_first(found: Option<&Finding>, id: &str, expect: &Expect) -> Vec<String> {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn answer(verdict: Verdict, findings: Vec<Finding>) -> Diagnosis {
-        Diagnosis { findings, ..Diagnosis::new(verdict, TimeSpan::of(Origin::Live, 10.0, 11)) }
+        Diagnosis { findings, ..Diagnosis::new(verdict, TimeSpan::new(Origin::Live, 10.0, 11)) }
     }
 
     const SATURATED: Trial = Trial { finding: Some("disk.saturated"), never: &["disk.depth_one"], ..Trial::IDLE };

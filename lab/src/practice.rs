@@ -40,7 +40,7 @@ pub fn hold(name: &str, seed: u64) -> Result<()> {
             break Err(Error::failed(ended));
         }
     };
-    let finding = trial.finding.map_or_else(|| "nothing: it is a healthy control".to_owned(), |id| expect.of(id));
+    let finding = trial.finding.map_or_else(|| "nothing: it is a healthy control".to_owned(), |id| expect.describe(id));
     println!("\nIt was {finding}: {}.", trial.what);
     held
 }

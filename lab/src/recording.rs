@@ -103,6 +103,6 @@ fn answer(explanation: &Explanation) -> Diagnosis {
     Diagnosis {
         findings,
         blind_spots,
-        ..Diagnosis::new(verdict, TimeSpan::of(Origin::Recording, samples as f64, samples))
+        ..Diagnosis::new(verdict, TimeSpan::new(Origin::Recording, samples as f64, samples))
     }
 }

@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 3;
 /// # Errors
 /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
 pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
-    Outcome::of(trial.name, seed, |outcome| {
+    Outcome::run(trial.name, seed, |outcome| {
         (outcome.kind, outcome.without) = (trials::kind(trial), observer.without);
         outcome.causes = trial.causes().into_iter().map(str::to_owned).collect();
         if trial.needs_bpf && matches!(observer.without, Some(Blind::Bpf | Blind::Root)) {
@@ -50,7 +50,7 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     let mut bed = Testbed::new(trial.name, seed)?;
     let expect = trial.set_up(&mut bed)?;
     outcome.expected = match trial.finding {
-        Some(id) => expect.of(id),
+        Some(id) => expect.describe(id),
         None if expect.interference.is_some() => expect.to_string(),
         None => "healthy".into(),
     };

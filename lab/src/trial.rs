@@ -129,7 +129,7 @@ impl Outcome {
     ///
     /// # Errors
     /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
-    pub fn of(name: &str, seed: u64, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
+    pub fn run(name: &str, seed: u64, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
         let start = Instant::now();
         let mut outcome = Self::before(name, seed);
         match carry_out(&mut outcome) {

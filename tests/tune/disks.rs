@@ -140,7 +140,7 @@ fn another_spelling_of_the_value_is_the_value() {
         let name = "/sys/module/printk/parameters/time";
         let read = || fs::read_to_string(name).unwrap().trim().to_owned();
         let before = read();
-        let _restored = RestoredSetting::of(name);
+        let _restored = RestoredSetting::record(name);
         let (on, off) = (format!("{name}=1"), format!("{name}=0"));
         let (first, second, shown) = if before == "Y" { (&off, &on, "N") } else { (&on, &off, "Y") };
         cage.expect(0, &["set", first, "--yes"]);

@@ -26,7 +26,7 @@ pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result
         if told.is_empty() && !pairs.is_empty() {
             eprintln!("bench-disk: {name}: no figure in any of {} pairs", pairs.len());
         } else {
-            found.push(Comparison::of(name, &told)?);
+            found.push(Comparison::from_pairs(name, &told)?);
         }
     }
     Ok(found)

@@ -19,13 +19,13 @@ pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
     let number = |value: &Value| value.as_f64().ok_or_else(|| Failure::new(format!("{program} told no number: {job}")));
     let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
     let rate = number(&job[if flow == Flow::Read { "read" } else { "write" }]["iops"])?;
-    Ok(Figures { cost: Some(busy / rate), ..Figures::of(program, rate)? })
+    Ok(Figures { cost: Some(busy / rate), ..Figures::from_rate(program, rate)? })
 }
 
 pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
     let report = report(whyslow, &["disk", "--job", job])?;
     let run = report.rounds.iter().flat_map(|round| &round.runs).next_back();
-    Figures::of(whyslow, bandwidth(run, flow))
+    Figures::from_rate(whyslow, bandwidth(run, flow))
 }
 
 /// Phases that bonnie++ and `whyslow bench fs` share: block output with a final fsync, rewrite, and block input from
@@ -44,7 +44,7 @@ pub fn file_system(whyslow: &str, folder: &Folder) -> Result<Vec<Figures>> {
     let report = report(whyslow, &["fs", &folder, "--size", &size, "--only", "streams"])?;
     let phase = |(name, flow): (&str, Flow)| {
         let round = report.rounds.iter().find(|round| round.name == name);
-        Figures::of(whyslow, bandwidth(round.and_then(|round| round.runs.first()), flow))
+        Figures::from_rate(whyslow, bandwidth(round.and_then(|round| round.runs.first()), flow))
     };
     STREAMS.into_iter().map(phase).collect()
 }
@@ -64,7 +64,7 @@ pub fn dd(args: &[String]) -> Result<Figures> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = child::output("sh", &[&["-c", "LC_ALL=C exec dd \"$@\" 2>&1", "dd"], &args[..]].concat(), PATIENCE)?;
     let rate = dd_rate(&said).ok_or_else(|| Failure::new(format!("dd told no number: {said}")))?;
-    Figures::of("dd", rate)
+    Figures::from_rate("dd", rate)
 }
 
 /// Parses `536870912 bytes (537 MB, 512 MiB) copied, 0.42 s, 1.3 GB/s`.
@@ -80,7 +80,7 @@ pub fn bonnie(folder: &Folder) -> Result<Vec<Option<Figures>>> {
     let (folder, size) = (folder.path(), format!("{}:131072", PHASES_BYTES >> 20));
     let args = ["-d", &folder, "-s", &size, "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];
     let said = child::output("bonnie++", &args, PATIENCE)?;
-    let figures = |field| bonnie_rate(&said, field).map(|rate| Figures::of("bonnie++", rate)).transpose();
+    let figures = |field| bonnie_rate(&said, field).map(|rate| Figures::from_rate("bonnie++", rate)).transpose();
     FIELDS.into_iter().map(figures).collect()
 }
 

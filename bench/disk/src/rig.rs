@@ -38,13 +38,13 @@ impl Rig {
     pub fn new() -> Result<Self> {
         let made = |path: &str| tempfile::Builder::new().prefix("wsl-bench-").tempdir_in(path);
         let (on_disk, in_memory) = (made("/var/tmp")?, made("/dev/shm")?);
-        let device = Loop::of(&in_memory.path().join("device"), BYTES)?;
-        let image = Loop::of(&in_memory.path().join("image"), ROOM)?;
+        let device = Loop::create(&in_memory.path().join("device"), BYTES)?;
+        let image = Loop::create(&in_memory.path().join("image"), ROOM)?;
         // Nothing may be written in the background, and no memory may be returned to the host.
         let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
         child::output("mkfs.ext4", &["-q", "-E", options, &image.0], PATIENCE)?;
         let mounted = Mounted::on(&image, &on_disk.path().join("memory"))?;
-        let (disk, memory) = (Folder::of(on_disk.path())?, Folder::of(Path::new(&mounted.0))?);
+        let (disk, memory) = (Folder::create(on_disk.path())?, Folder::create(Path::new(&mounted.0))?);
         Ok(Self { disk, memory, device, _mounted: mounted, _image: image, _made: [on_disk, in_memory] })
     }
 
@@ -62,7 +62,7 @@ impl Rig {
 }
 
 impl Folder {
-    fn of(path: &Path) -> Result<Self> {
+    fn create(path: &Path) -> Result<Self> {
         fill(&path.join("file"), BYTES)?;
         text(path)?;
         Ok(Self { path: path.to_owned() })
@@ -104,7 +104,7 @@ impl Folder {
 }
 
 impl Loop {
-    fn of(file: &Path, bytes: usize) -> Result<Self> {
+    fn create(file: &Path, bytes: usize) -> Result<Self> {
         fill(file, bytes)?;
         let node = child::output("losetup", &["--find", "--show", "--direct-io=on", text(file)?], PATIENCE)?;
         let device = Self(node.trim().to_owned());

@@ -46,7 +46,7 @@ pub struct Report {
 
 impl Report {
     /// Compares planted faults with the explanation.
-    pub fn of(planted: Vec<Planted>, explained: Explained) -> Result<Self> {
+    pub fn new(planted: Vec<Planted>, explained: Explained) -> Result<Self> {
         let start = ns(&explained.explanation.start)?;
         let second = |time: &str| Ok::<_, Failure>((ns(time)? - start) as f64 / 1e9);
         let mut episodes = Vec::new();

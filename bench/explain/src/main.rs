@@ -102,7 +102,7 @@ fn measure(args: &Args) -> Result<Measured> {
     let quiet = read(&capturer.quiet()?)?;
     let faults =
         names.iter().map(|name| Ok((name.as_str(), read(&capturer.fault(name)?)?))).collect::<Result<Vec<_>>>()?;
-    let plan = Plan::of(args.hours * 3600, &faults);
+    let plan = Plan::new(args.hours * 3600, &faults);
     if !args.again {
         plan.play(&quiet, &into)?;
     }
@@ -110,7 +110,7 @@ fn measure(args: &Args) -> Result<Measured> {
         return page::measure(&whyslow, &into).map(Measured::Drawn);
     }
     let explained = explain::explain(&whyslow, &into)?;
-    Report::of(plan.planted(), explained).map(Measured::Explained)
+    Report::new(plan.planted(), explained).map(Measured::Explained)
 }
 
 fn read(folder: &Path) -> Result<Clip> {
@@ -127,7 +127,7 @@ struct Plan<'f> {
 impl<'f> Plan<'f> {
     /// Places each fault in a separate part of the time. Parts have equal lengths, and the position in the part
     /// rotates, so that a fault begins at no particular second of a window or segment.
-    fn of(seconds: u64, faults: &'f [(&'f str, Clip)]) -> Self {
+    fn new(seconds: u64, faults: &'f [(&'f str, Clip)]) -> Self {
         let part = seconds / faults.len().max(1) as u64;
         let place = |n: u64| n * part + part / 4 + (n * 617) % (part / 2).max(1);
         let faults = faults.iter().zip(0..).map(|((name, clip), n)| (place(n), *name, clip)).collect();

@@ -3,7 +3,7 @@
 use crate::simulate::{Cause, Fleet, simulate};
 use serde::Serialize;
 use std::fmt;
-use whyslow_compare::fleet::{Cohort, Verdict, Why};
+use whyslow_compare::fleet::{Cohort, Why, WhyVerdict};
 
 /// Result for a fleet.
 #[derive(Serialize)]
@@ -15,7 +15,7 @@ pub struct Trial {
     /// Share of the hosts with the cause that it makes sick.
     penetrance: Option<f64>,
     sick: usize,
-    verdict: Verdict,
+    verdict: WhyVerdict,
     /// Rank of the planted cause among all named features except the role, from 1; 0 if not named.
     rank: usize,
     /// True if other features separate the same hosts.
@@ -51,7 +51,7 @@ impl Causes {
     /// Returns whether the goals of issue 28 are met: planted causes first in 95 % of the fleets, no false cause.
     pub fn holds(&self) -> bool {
         let first = self.planted().filter(|trial| trial.rank == 1).count();
-        let is_false = self.healthy().any(|trial| trial.verdict == Verdict::Cause);
+        let is_false = self.healthy().any(|trial| trial.verdict == WhyVerdict::Cause);
         first as f64 >= 0.95 * self.planted().count() as f64 && !is_false
     }
 }
@@ -100,23 +100,23 @@ impl fmt::Display for Causes {
                 format!("{cause:?}").to_lowercase(),
                 of.len(),
                 count(&|trial| trial.rank == 1),
-                count(&|trial| trial.rank == 1 && trial.verdict == Verdict::Cause),
+                count(&|trial| trial.rank == 1 && trial.verdict == WhyVerdict::Cause),
                 count(&|trial| trial.rank >= 1 && trial.is_shared),
             )?;
         }
-        let count = |verdict: Verdict| self.healthy().filter(|trial| trial.verdict == verdict).count();
+        let count = |verdict: WhyVerdict| self.healthy().filter(|trial| trial.verdict == verdict).count();
         writeln!(
             f,
             "healthy   {} fleets: false cause in {}, suspicion in {}, role in {}",
             self.healthy().count(),
-            count(Verdict::Cause),
-            count(Verdict::Suspicion),
-            count(Verdict::Marker),
+            count(WhyVerdict::Cause),
+            count(WhyVerdict::Suspicion),
+            count(WhyVerdict::Marker),
         )?;
         let missed = self
             .trials
             .iter()
-            .filter(|trial| if trial.cause.is_some() { trial.rank != 1 } else { trial.verdict == Verdict::Cause });
+            .filter(|trial| if trial.cause.is_some() { trial.rank != 1 } else { trial.verdict == WhyVerdict::Cause });
         for trial in missed {
             writeln!(
                 f,
@@ -141,6 +141,6 @@ mod tests {
     fn planted_causes_are_named_and_healthy_fleets_have_none() {
         let causes = Causes::measure(4, 1, 150);
         assert!(causes.planted().filter(|trial| trial.rank == 1).count() >= 3, "{causes}");
-        assert_eq!(causes.healthy().filter(|trial| trial.verdict == Verdict::Cause).count(), 0, "{causes}");
+        assert_eq!(causes.healthy().filter(|trial| trial.verdict == WhyVerdict::Cause).count(), 0, "{causes}");
     }
 }

@@ -170,8 +170,8 @@ impl<'f> ShippingHosts<'f> {
         let now = now_ms();
         let tables = Rows::of_tables(recorded)?;
         for number in numbers {
-            let hour =
-                Hour::of(self.from_ms + i64::from(number) * HOUR_MS).ok_or_else(|| Failure::new("no such hour"))?;
+            let hour = Hour::from_ms(self.from_ms + i64::from(number) * HOUR_MS)
+                .ok_or_else(|| Failure::new("no such hour"))?;
             for host in &self.fleet.hosts {
                 let of = HostHour::new(host, self.fleet.cause, hour, number, self.hours).until(now);
                 for rows in &tables {

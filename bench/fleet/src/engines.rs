@@ -93,7 +93,7 @@ impl fmt::Display for Comparison {
 impl fmt::Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { question, values, difference, embedded_s, trino_s } = self;
-        let (embedded, trino) = (Times::of(embedded_s.clone()).median, Times::of(trino_s.clone()).median);
+        let (embedded, trino) = (Times::new(embedded_s.clone()).median, Times::new(trino_s.clone()).median);
         let same = difference.as_ref().map_or_else(|| "same".to_owned(), |what| format!("DIFFERENT at {what}"));
         writeln!(f, "embedded {embedded:.2} s, trino {trino:.2} s, {values} values, {same}: {question}")
     }
@@ -112,7 +112,7 @@ impl Engines<'_> {
         let span = (self.span.0, to);
         let questions = self.questions(span)?;
         let questions = questions.iter().map(|question| self.ask(question, span)).collect::<Result<Vec<_>>>()?;
-        let of = |times: fn(&Compared) -> &Vec<f64>| Times::of(questions.iter().flat_map(times).copied().collect());
+        let of = |times: fn(&Compared) -> &Vec<f64>| Times::new(questions.iter().flat_map(times).copied().collect());
         let (embedded, trino) = (of(|compared| &compared.embedded_s), of(|compared| &compared.trino_s));
         Ok(Comparison { questions, embedded, trino })
     }

@@ -83,7 +83,7 @@ pub struct Times {
 
 impl Times {
     /// Computes the statistics of these times.
-    pub fn of(mut times: Vec<f64>) -> Self {
+    pub fn new(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let rank = (share * times.len() as f64).ceil() as usize;
@@ -150,7 +150,7 @@ impl Growth<'_> {
                 answer = program.json(words, span)?;
                 times.push(begun.elapsed().as_secs_f64());
             }
-            Ok((Times::of(times), answer))
+            Ok((Times::new(times), answer))
         };
         let (sick_times, sick) = asked(&["sick"], self.runs)?;
         let (why_times, why) = asked(&["why", self.cause.finding()], OTHER_RUNS)?;

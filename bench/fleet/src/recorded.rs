@@ -7,7 +7,7 @@ use rand::RngExt;
 use std::collections::BTreeMap;
 use std::path::Path;
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_rollup::{AT, Cell, Column, ColumnKind, HOST, Hour, Row, Table, TableRows};
+use whyslow_rollup::{AT, Cell, Column, ColumnKind, HOST, Hour, Row, TableRows, TableSpec};
 use whyslow_ship::roll_up;
 use whyslow_store::Recording;
 
@@ -30,7 +30,7 @@ pub struct RecordedMinutes {
 /// Table of a family.
 pub struct RecordedTable {
     /// Table definition.
-    pub table: &'static Table,
+    pub table: &'static TableSpec,
     scaling: Vec<Scaling>,
     /// Rows of each minute.
     minutes: Vec<Vec<Row>>,
@@ -55,7 +55,7 @@ impl RecordedMinutes {
     pub fn read(folder: &Path) -> Result<Self> {
         let failed = |what: &dyn std::fmt::Display| Failure::new(format!("{}: {what}", folder.display()));
         let recording = Recording::open(folder).map_err(|error| failed(&error))?;
-        let mut rows: BTreeMap<&str, (&'static Table, BTreeMap<i64, Vec<Row>>)> = BTreeMap::new();
+        let mut rows: BTreeMap<&str, (&'static TableSpec, BTreeMap<i64, Vec<Row>>)> = BTreeMap::new();
         for hour in hours(&recording) {
             let tables = roll_up(&recording, hour, "", env!("CARGO_PKG_VERSION")).map_err(|error| failed(&error))?;
             for TableRows { table, rows: all } in tables {
@@ -76,7 +76,7 @@ impl RecordedMinutes {
                 &"no whole minute was recorded: 'whyslow record --for 5m --dir DIR' makes such a recording",
             ));
         }
-        let of = |(table, mut minutes): (&'static Table, BTreeMap<i64, Vec<Row>>)| {
+        let of = |(table, mut minutes): (&'static TableSpec, BTreeMap<i64, Vec<Row>>)| {
             RecordedTable::new(table, whole.iter().map(|at| minutes.remove(at).unwrap_or_default()).collect())
         };
         Ok(Self { tables: rows.into_values().map(of).collect() })
@@ -93,7 +93,7 @@ pub fn hours(recording: &Recording) -> impl Iterator<Item = Hour> {
     const MS: i64 = 1_000_000;
     let span = recording.span();
     let end = span.end().div_euclid(MS);
-    let first = Hour::of(span.start().div_euclid(MS));
+    let first = Hour::from_ms(span.start().div_euclid(MS));
     std::iter::successors(first, |hour| hour.next()).take_while(move |hour| hour.start() <= end)
 }
 
@@ -107,7 +107,7 @@ fn scaling(column: &Column) -> Scaling {
 }
 
 impl RecordedTable {
-    fn new(table: &'static Table, minutes: Vec<Vec<Row>>) -> Self {
+    fn new(table: &'static TableSpec, minutes: Vec<Vec<Row>>) -> Self {
         Self { table, scaling: table.columns.iter().map(scaling).collect(), minutes }
     }
 

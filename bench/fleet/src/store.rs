@@ -13,7 +13,7 @@ use std::thread::available_parallelism;
 use whyslow_compare::fleet::Feature;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
-use whyslow_rollup::{Cell, Hour, Place, Row, Table, TableWriter, parquet, table};
+use whyslow_rollup::{Cell, Hour, Place, Row, TableSpec, TableWriter, parquet, table};
 
 const ROW_GROUP: usize = 1 << 16;
 const MINUTE_MS: i64 = 60_000;
@@ -118,7 +118,7 @@ type RowsOf = fn(&HostHour<'_>) -> Vec<Row>;
 /// Source of the rows of a table.
 pub enum Rows<'r> {
     /// Simulated rows, from the planted cause.
-    Simulated(&'static Table, RowsOf),
+    Simulated(&'static TableSpec, RowsOf),
     /// Rows from a recording.
     Recorded(&'r RecordedTable),
 }
@@ -151,7 +151,7 @@ impl<'r> Rows<'r> {
     /// # Errors
     /// Fails if it cannot be created.
     pub fn file(&self, of: &HostHour<'_>) -> Result<Option<HostFile>> {
-        let (table, name, rows) = (self.table(), &of.host.name, self.of(of));
+        let (table, name, rows) = (self.table(), &of.host.name, self.rows_of(of));
         if rows.is_empty() {
             return Ok(None);
         }
@@ -162,14 +162,14 @@ impl<'r> Rows<'r> {
         Ok(Some(HostFile { path: place.path(), bytes, rows: rows.len() }))
     }
 
-    fn table(&self) -> &'static Table {
+    fn table(&self) -> &'static TableSpec {
         match self {
             Self::Simulated(table, _) => table,
             Self::Recorded(recorded) => recorded.table,
         }
     }
 
-    fn of(&self, hour: &HostHour<'_>) -> Vec<Row> {
+    fn rows_of(&self, hour: &HostHour<'_>) -> Vec<Row> {
         match self {
             Self::Simulated(_, rows) => rows(hour),
             Self::Recorded(recorded) => recorded.rows(hour),
@@ -229,7 +229,7 @@ impl StoreWriter<'_> {
 
     /// Returns its hours.
     pub fn hours(&self) -> Vec<Hour> {
-        std::iter::successors(Hour::of(self.from_ms), |hour| hour.next()).take(self.hours as usize).collect()
+        std::iter::successors(Hour::from_ms(self.from_ms), |hour| hour.next()).take(self.hours as usize).collect()
     }
 
     fn write_hour(&self, rows: &Rows<'_>, hour: Hour, number: u32) -> Result<Written> {
@@ -252,7 +252,7 @@ impl StoreWriter<'_> {
         let mut pending: Vec<Row> = Vec::new();
         for host in hosts {
             stop::check()?;
-            pending.extend(rows.of(&host));
+            pending.extend(rows.rows_of(&host));
             while pending.len() >= ROW_GROUP {
                 let group: Vec<Row> = pending.drain(..ROW_GROUP).collect();
                 writer.write(&group).map_err(failed)?;

@@ -35,7 +35,7 @@ impl Case {
 
 pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
     let pairs = in_turn(pairs, || ours(case, rig, seconds), || theirs(case, rig, seconds))?;
-    Ok(vec![Comparison::of(case.name(), &pairs)?])
+    Ok(vec![Comparison::from_pairs(case.name(), &pairs)?])
 }
 
 /// Runs whyslow: received bit/s, and CPU time of both ends' threads per bit.
@@ -49,7 +49,7 @@ fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let run = run.ok_or_else(|| Failure::new("whyslow measured nothing"))?;
     let of_end = |end: &NetEnd| (end.cost.user_seconds + end.cost.system_seconds) / (end.all_bytes as f64 * 8.0);
     let cost = run.there.as_ref().map(|there| of_end(&run.here) + of_end(there));
-    Ok(Figures { cost, ..Figures::of("whyslow", run.bandwidth.unwrap_or(0.0) * 8.0)? })
+    Ok(Figures { cost, ..Figures::from_rate("whyslow", run.bandwidth.unwrap_or(0.0) * 8.0)? })
 }
 
 /// Runs iperf3 without the first second, like whyslow's ramp. It reports CPU time as a percentage of both ends.
@@ -64,5 +64,5 @@ fn theirs(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let rate = number(&end["sum_received"]["bits_per_second"])?;
     let used = &end["cpu_utilization_percent"];
     let busy = (number(&used["host_total"])? + number(&used["remote_total"])?) / 100.0;
-    Ok(Figures { cost: Some(busy / rate), ..Figures::of("iperf3", rate)? })
+    Ok(Figures { cost: Some(busy / rate), ..Figures::from_rate("iperf3", rate)? })
 }

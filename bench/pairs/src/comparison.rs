@@ -36,7 +36,7 @@ impl Figures {
     ///
     /// # Errors
     /// Fails if the rate is 0, so `program` did nothing.
-    pub fn of(program: &str, rate: f64) -> Result<Self> {
+    pub fn from_rate(program: &str, rate: f64) -> Result<Self> {
         if rate > 0.0 { Ok(Self { rate, cost: None }) } else { Err(Failure::new(format!("{program} did nothing"))) }
     }
 }
@@ -46,15 +46,18 @@ impl Comparison {
     ///
     /// # Errors
     /// Fails if there are no pairs.
-    pub fn of(case: String, pairs: &[(Figures, Figures)]) -> Result<Self> {
-        let of = |numbers: Vec<f64>| Median::of(numbers).ok_or_else(|| Failure::new("no pairs to run"));
+    pub fn from_pairs(case: String, pairs: &[(Figures, Figures)]) -> Result<Self> {
+        let of = |numbers: Vec<f64>| Median::from_samples(numbers).ok_or_else(|| Failure::new("no pairs to run"));
         Ok(Self {
             case,
             peer_rate: of(pairs.iter().map(|(_, theirs)| theirs.rate).collect())?.value,
-            peer_cost: Median::of(pairs.iter().filter_map(|(_, theirs)| theirs.cost).collect()).map(|cost| cost.value),
+            peer_cost: Median::from_samples(pairs.iter().filter_map(|(_, theirs)| theirs.cost).collect())
+                .map(|cost| cost.value),
             pairs: pairs.len(),
             rate: of(pairs.iter().map(|(ours, theirs)| ours.rate / theirs.rate).collect())?,
-            cost: Median::of(pairs.iter().filter_map(|(ours, theirs)| Some(ours.cost? / theirs.cost?)).collect()),
+            cost: Median::from_samples(
+                pairs.iter().filter_map(|(ours, theirs)| Some(ours.cost? / theirs.cost?)).collect(),
+            ),
         })
     }
 }
@@ -74,10 +77,10 @@ mod tests {
     fn ratios_are_of_pairs_and_costs_of_those_that_tell_them() {
         let run = |rate, cost| Figures { rate, cost };
         let pairs = [(run(10.0, Some(2.0)), run(5.0, Some(4.0))), (run(9.0, None), run(9.0, Some(6.0)))];
-        let found = Comparison::of("x".into(), &pairs).unwrap();
+        let found = Comparison::from_pairs("x".into(), &pairs).unwrap();
         assert_eq!((found.pairs, found.peer_rate, found.peer_cost), (2, 7.0, Some(5.0)));
         assert_eq!((found.rate.value, found.cost.unwrap().value), (1.5, 0.5));
-        assert!(Comparison::of("x".into(), &[]).is_err());
-        assert!(Figures::of("x", 0.0).is_err());
+        assert!(Comparison::from_pairs("x".into(), &[]).is_err());
+        assert!(Figures::from_rate("x", 0.0).is_err());
     }
 }

@@ -60,7 +60,7 @@ fn measure(args: &Args) -> Result<Report> {
         let after = used(&mut recorders)?;
         for (recorder, (before, after)) in recorders.iter_mut().zip(before.into_iter().zip(after)) {
             let at_the_end = recorder.finish()?;
-            report.measured.push(Measured::of(recorder.name(), count, args.seconds, &before, &after, at_the_end));
+            report.measured.push(Measured::between(recorder.name(), count, args.seconds, &before, &after, at_the_end));
         }
     }
     if report.measured.is_empty() { Err(Failure::new("--processes names no number")) } else { Ok(report) }

@@ -27,7 +27,7 @@ pub struct Measured {
 impl Measured {
     /// Computes the difference of two usages, `seconds` apart. Bytes are those left at the end, since closing a segment
     /// shrinks it.
-    pub fn of(
+    pub fn between(
         name: &'static str,
         processes: usize,
         seconds: u64,

@@ -41,12 +41,12 @@ fn probes(source: &'static str, kind: &Kind, samples: u32) -> Result<Probes> {
         sampler.sample();
         stop::pause(INTERVAL)?;
     }
-    let (start, before) = (Instant::now(), Programs::of(std::process::id())?);
+    let (start, before) = (Instant::now(), Programs::read(std::process::id())?);
     for _ in 0..samples {
         sampler.sample();
         stop::pause(INTERVAL)?;
     }
-    let (seconds, after) = (start.elapsed().as_secs_f64(), Programs::of(std::process::id())?);
+    let (seconds, after) = (start.elapsed().as_secs_f64(), Programs::read(std::process::id())?);
     let (time, calls) = (after.time - before.time, after.calls - before.calls);
     Ok(Probes {
         source,

@@ -41,13 +41,13 @@ pub struct Slowdown {
 }
 
 pub fn measure(kind: &Kind, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
-    let load = Load::begin(kind).map_err(of(kind))?;
+    let load = Load::begin(kind).map_err(naming(kind))?;
     // Let caches fill and CPU clocks ramp up.
-    load.rate(plan.time).map_err(of(kind))?;
-    WAYS.iter().map(|(way, args)| in_pairs(kind, &load, (way, args), whyslow, plan).map_err(of(kind))).collect()
+    load.rate(plan.time).map_err(naming(kind))?;
+    WAYS.iter().map(|(way, args)| in_pairs(kind, &load, (way, args), whyslow, plan).map_err(naming(kind))).collect()
 }
 
-fn of(kind: &Kind) -> impl FnOnce(Failure) -> Failure {
+fn naming(kind: &Kind) -> impl FnOnce(Failure) -> Failure {
     |failure| Failure::new(format!("{}: {failure}", kind.name))
 }
 
@@ -64,10 +64,11 @@ fn in_pairs(
     Ok(Slowdown {
         load: kind.name,
         way,
-        rate: Median::of(rates.iter().map(|(alone, _)| *alone).collect()).ok_or_else(none)?.value,
+        rate: Median::from_samples(rates.iter().map(|(alone, _)| *alone).collect()).ok_or_else(none)?.value,
         unit: kind.unit,
         pairs: plan.pairs,
-        lost: Median::of(rates.iter().map(|(alone, observed)| 1.0 - observed / alone).collect()).ok_or_else(none)?,
+        lost: Median::from_samples(rates.iter().map(|(alone, observed)| 1.0 - observed / alone).collect())
+            .ok_or_else(none)?,
         taken: taken::measure(load, plan.time, || observe(whyslow, args, plan.time))?,
     })
 }

@@ -30,9 +30,9 @@ pub fn measure(load: &Load, time: Duration, observe: impl FnOnce() -> Result<Run
     let _counting = Counting::on()?;
     let mut observer = observe()?;
     stop::pause(START)?;
-    let (started, before) = (Instant::now(), Spent::of(&mut observer)?);
+    let (started, before) = (Instant::now(), Spent::read(&mut observer)?);
     load.rate(time)?;
-    let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(&mut observer)?);
+    let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::read(&mut observer)?);
     Ok(Taken {
         programs: (after.programs.time - before.programs.time) / seconds,
         calls: (after.programs.calls - before.programs.calls) / seconds,
@@ -67,9 +67,9 @@ struct Spent {
 }
 
 impl Spent {
-    fn of(observer: &mut Running) -> Result<Self> {
+    fn read(observer: &mut Running) -> Result<Self> {
         let time = observer.processor_time()?.as_secs_f64();
-        Ok(Self { programs: Programs::of(observer.pid())?, observer: time })
+        Ok(Self { programs: Programs::read(observer.pid())?, observer: time })
     }
 }
 
@@ -81,7 +81,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    pub fn of(process: u32) -> Result<Self> {
+    pub fn read(process: u32) -> Result<Self> {
         // Several descriptors may refer to one program.
         let mut programs = BTreeMap::new();
         for descriptor in fs::read_dir(format!("/proc/{process}/fdinfo"))? {

@@ -66,7 +66,7 @@ struct FileSystemSpace {
 }
 
 impl FileSystemSpace {
-    fn of(space: &Statvfs) -> Self {
+    fn from_statvfs(space: &Statvfs) -> Self {
         let unit = space.fragment_size();
         let reserve = |all: u64, most: u64| ((all as f64 * RESERVE) as u64).min(most);
         Self {
@@ -110,7 +110,7 @@ impl Budget {
             let what = "the file system is mounted read-only; name a folder that can be written to";
             return Err(Error::new(format!("{}: {what}", folder.display())));
         }
-        let now = FileSystemSpace::of(&space);
+        let now = FileSystemSpace::from_statvfs(&space);
         let known = self.accounts.get(file_system);
         let account = known.copied().unwrap_or(FsBudget { free: now, claimed: SpaceNeeded::default() });
         let claimed = account.claimed.plus(need);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn files_are_added_up_by_file_system() {
-        let free = FileSystemSpace::of(&statvfs(FOLDER).unwrap());
+        let free = FileSystemSpace::from_statvfs(&statvfs(FOLDER).unwrap());
         let half = (free.bytes - free.bytes_reserve) / 10 * 6;
         let mut budget = budget();
         let folder = Path::new(FOLDER);

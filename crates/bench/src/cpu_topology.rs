@@ -23,7 +23,7 @@ pub(crate) struct CpuInfo {
 
 impl CpuTopology {
     /// Reads the topology. Never empty: without sysfs, it has CPU 0.
-    pub(crate) fn of(root: &Root) -> Self {
+    pub(crate) fn read(root: &Root) -> Self {
         let allowed = root.maybe("proc/self/status").and_then(|text| allowed(&text));
         let online = || root.word(&format!("{CPUS}/online")).and_then(|text| cpu_list::parse(&text));
         let numbers = allowed.or_else(online).unwrap_or_else(|| BTreeSet::from([0]));
@@ -135,7 +135,7 @@ pub(crate) mod tests {
     #[test]
     fn cores_come_before_their_hyperthreads() {
         let (_folder, root) = two_by_two();
-        let topology = CpuTopology::of(&root);
+        let topology = CpuTopology::read(&root);
         assert_eq!((topology.count(), topology.cores()), (4, 2));
         assert_eq!(topology.spread_over_cores(), [0, 1, 2, 3]);
         assert_eq!((topology.sibling(3), topology.on_other_core(3)), (Some(1), Some(0)));
@@ -146,7 +146,7 @@ pub(crate) mod tests {
     #[test]
     fn only_allowed_cpus_are_used() {
         let (_folder, root) = machine(&[("proc/self/status", "Cpus_allowed_list:\t2\n")]);
-        let topology = CpuTopology::of(&root);
+        let topology = CpuTopology::read(&root);
         assert_eq!((topology.spread_over_cores(), topology.quiet_cpu()), (vec![2], 2));
         assert_eq!((topology.sibling(2), topology.on_other_core(2)), (None, None));
     }
@@ -154,13 +154,13 @@ pub(crate) mod tests {
     #[test]
     fn without_sysfs_there_is_one_cpu() {
         let (_folder, root) = machine(&[]);
-        assert_eq!(CpuTopology::of(&root).spread_over_cores(), [0]);
+        assert_eq!(CpuTopology::read(&root).spread_over_cores(), [0]);
         assert_eq!(nodes(&root), [0]);
     }
 
     #[test]
     fn this_machine_has_at_least_the_cpus_of_this_program() {
-        let topology = CpuTopology::of(&Root::live());
+        let topology = CpuTopology::read(&Root::live());
         let may = std::thread::available_parallelism().unwrap().get();
         assert!(topology.count() >= may && (1..=topology.count()).contains(&topology.cores()));
     }

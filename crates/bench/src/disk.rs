@@ -227,7 +227,7 @@ impl DiskBenchmark<'_> {
             return Ok(None);
         }
         let round = self.session.run_round(kind.name, &name, &spec)?;
-        Ok(round.and_then(|round| DepthPoint::of(depth, round.runs.first()?)))
+        Ok(round.and_then(|round| DepthPoint::from_run(depth, round.runs.first()?)))
     }
 
     fn load(&self, kind: RequestKind, block: u32) -> Workload {

@@ -60,7 +60,7 @@ pub(crate) struct Repetitions {
 impl Repetitions {
     pub(crate) fn rate(self, name: &str, under: &str, unit: &str) -> Option<Measurement> {
         let disturbed = self.disturbed;
-        Measurement::of(name, under, unit, self.rates).map(|figure| Measurement { disturbed, ..figure })
+        Measurement::from_samples(name, under, unit, self.rates).map(|figure| Measurement { disturbed, ..figure })
     }
 
     /// Converts the rates to the time of one unit of work.
@@ -191,7 +191,7 @@ impl<'w> StudyContext<'w> {
     pub(crate) fn begin(seconds: f64, stop: &Stop, progress: ProgressFn<'w>) -> Self {
         let root = Root::live();
         Self {
-            topology: CpuTopology::of(&root),
+            topology: CpuTopology::read(&root),
             time: Duration::from_secs_f64(seconds),
             session: BenchSession::begin(stop, progress),
             root,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn cpus() -> Vec<u32> {
-        CpuTopology::of(&whyslow_sense::Root::live()).spread_over_cores()
+        CpuTopology::read(&whyslow_sense::Root::live()).spread_over_cores()
     }
 
     #[test]
@@ -266,8 +266,9 @@ mod tests {
 
     #[test]
     fn a_ratio_within_noise_is_marked() {
-        let around =
-            |value: f64| Measurement::of("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap();
+        let around = |value: f64| {
+            Measurement::from_samples("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap()
+        };
         assert_eq!(times(&around(95.5), &around(45.5)), "2.00 times");
         assert_eq!(times(&around(100.0), &around(101.0)), "0.99 times (within noise)");
     }

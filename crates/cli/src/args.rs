@@ -20,17 +20,17 @@ use crate::ship::ShipArgs;
 use crate::stack::StackArgs;
 use crate::top::TopArgs;
 use crate::tune::{TryArgs, TuneArgs};
-use crate::why::Target;
+use crate::why::WhyTarget;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::{ArgValueCandidates, Shell};
 use std::process::ExitCode;
-use whyslow_manual::ManArgs;
+use whyslow_command::{HelpSection, ManArgs, after_help, in_one_line};
 use whyslow_model::suggest;
 
 /// Sections that follow the options in `--help` and the manual page, as title and text.
-pub const SECTIONS: [whyslow_manual::Section; 5] = [
+pub const SECTIONS: [HelpSection; 5] = [
     (
         "Examples",
         "\
@@ -131,19 +131,14 @@ const IRRELEVANT: &[(&str, &[&str])] = &[
 const CHANGING: [&str; 11] =
     ["set", "apply", "undo", "persist", "confirm", "recover", "try", "bench", "drop-caches", "delete", "stop"];
 
-fn sections() -> String {
-    let section = |(title, text): &(&str, &str)| format!("{title}:\n  {}", text.replace('\n', "\n  "));
-    SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n\n")
-}
-
 /// Explains why this machine is slow, and recommends the one change that should help.
 #[derive(Debug, Parser)]
-#[command(name = "whyslow", version, after_help = sections())]
+#[command(name = "whyslow", version, after_help = after_help(&SECTIONS))]
 pub struct Cli {
     #[command(flatten)]
     pub observe: Observe,
     #[command(flatten)]
-    pub target: Target,
+    pub target: WhyTarget,
     #[command(flatten)]
     pub pseudonyms: PseudonymOptions,
     #[command(flatten)]
@@ -226,26 +221,27 @@ pub enum Command {
 pub fn parse() -> Result<Cli, ExitCode> {
     let matches = description().try_get_matches();
     if let Some(what) = matches.as_ref().ok().and_then(misplaced) {
-        return Err(Failure::usage(what).report());
+        return Err(output::report(&Failure::usage(what)));
     }
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {
-            Failure::usage(one_line(&error)).report()
+            output::report(&Failure::usage(one_line(&error)))
         } else {
-            output::quietly(error.print()).map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+            output::quietly(error.print()).map_or_else(|failure| output::report(&failure), |()| ExitCode::SUCCESS)
         }
     })?;
-    cli.observe.check().map_err(|what| Failure::usage(what).report())?;
+    cli.observe.check().map_err(|what| output::report(&Failure::usage(what)))?;
     if cli.observe.no_bpf && cli.target.is_given() {
-        return Err(Failure::usage("to explain where the time of a program goes needs BPF: remove --no-bpf").report());
+        return Err(output::report(&Failure::usage(
+            "to explain where the time of a program goes needs BPF: remove --no-bpf",
+        )));
     }
     if cli.pseudonyms.is_given() && cli.target.is_given() {
-        return Err(Failure::usage(
+        return Err(output::report(&Failure::usage(
             "--pseudonymise does not cover where the time of a program goes, which names its files and functions",
-        )
-        .report());
+        )));
     }
-    if cli.look.utc {
+    if cli.look.display.utc {
         // SAFETY: the program has one thread so far, so nothing else reads the environment. Set here, `TZ` also applies
         // to the times in options and in other tools' output.
         unsafe { std::env::set_var("TZ", "UTC") };
@@ -256,7 +252,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
 /// Returns an error if an observation option precedes another command, for which it would have no effect.
 fn misplaced(matches: &ArgMatches) -> Option<String> {
     let (command, _) = matches.subcommand()?;
-    let observing = Target::augment_args(Observe::augment_args(clap::Command::new("")));
+    let observing = WhyTarget::augment_args(Observe::augment_args(clap::Command::new("")));
     let observing = PseudonymOptions::augment_args(observing);
     let is_given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
     let option = observing.get_arguments().find(is_given)?.get_long()?;
@@ -290,8 +286,6 @@ fn hide(command: clap::Command, path: &[&str], options: &[&str], above: &[Arg]) 
 fn one_line(error: &clap::Error) -> String {
     let text =
         mistyped_command(error).map_or_else(|| error.to_string(), |typed| format!("unrecognized subcommand '{typed}'"));
-    let message = text.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
     let what_to_do = match (suggestion(error), error.kind()) {
         (Some(name), _) => suggest::question(&name),
         (None, ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument) => {
@@ -299,7 +293,7 @@ fn one_line(error: &clap::Error) -> String {
         }
         (None, _) => String::new(),
     };
-    words.join(" ") + &what_to_do
+    in_one_line(&text) + &what_to_do
 }
 
 /// Returns the command that an error is about, from its usage: `Usage: whyslow tune set [OPTIONS] <CHANGE>...`.
@@ -372,7 +366,7 @@ mod tests {
             assert_eq!(misplaced(&matches(words)), None, "{words:?}");
         }
         let before = matches(&["--json", "rules"]);
-        assert!(Cli::from_arg_matches(&before).unwrap().look.json);
+        assert!(Cli::from_arg_matches(&before).unwrap().look.display.json);
         for words in [&["--for", "1s", "record"][..], &["--pid", "1", "rules"], &["--check", "read", "-"]] {
             let what = misplaced(&matches(words)).unwrap();
             assert!(what.starts_with(&format!("{} before '", words[0])), "{what}");
@@ -403,7 +397,7 @@ mod tests {
 
     #[test]
     fn what_help_says_after_the_options_fits_80_columns() {
-        let text = sections();
+        let text = after_help(&SECTIONS);
         let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
         assert_eq!(wide, <[&str; 0]>::default());
     }

@@ -18,7 +18,7 @@ use whyslow_model::bench::{self, BenchReport};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::suggest::unknown;
 use whyslow_show::text;
-use whyslow_store::{Baselines, Recording, Span, StoreError};
+use whyslow_store::{Baselines, Recording, StoreError, TimeRange};
 
 /// Shortest and longest windows in which signals are computed; the longest is that of a diagnosis.
 const WINDOWS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
@@ -94,7 +94,7 @@ struct SaveArgs {
 
 /// Runs `whyslow baseline`.
 pub fn run(args: &BaselineArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    let baselines = Baselines::of(&recordings::folder(args.dir.as_deref())?);
+    let baselines = Baselines::in_folder(&recordings::folder(args.dir.as_deref())?);
     match args.what.as_ref().unwrap_or(&BaselineCommand::List) {
         BaselineCommand::Save(save) => {
             let baseline = Baseline { name: save.name.clone(), ..save.summed_up()? };
@@ -182,7 +182,7 @@ impl Saving {
     }
 
     fn baselines(&self) -> Result<Baselines, Failure> {
-        Ok(Baselines::of(&recordings::folder(self.dir.as_deref())?))
+        Ok(Baselines::in_folder(&recordings::folder(self.dir.as_deref())?))
     }
 }
 
@@ -198,7 +198,7 @@ pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
 }
 
 /// Summarizes a part of a recording. Does not read processes, because nothing about them is saved.
-pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Failure> {
+pub fn of_recording(recording: &Recording, span: &TimeRange) -> Result<Baseline, Failure> {
     let progress = ProgressLine::new("summing up", "end");
     let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
     let all = recording.span();
@@ -251,7 +251,7 @@ pub fn default() -> Option<Baseline> {
 /// Loads the default baseline. It is used without being named, and 'try' changes settings because of it, so it must not
 /// be writable by another user.
 fn default_of(folder: &Path) -> Result<Option<Baseline>, String> {
-    let baselines = Baselines::of(folder);
+    let baselines = Baselines::in_folder(folder);
     let path = baselines.path(Baselines::DEFAULT).map_err(|e| e.to_string())?;
     match whyslow_trusted::check(&path) {
         Err(e) if whyslow_trusted::is_untrusted(&e) => Err(e.to_string()),

@@ -25,8 +25,8 @@ use crate::user_rules;
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 use std::process::ExitCode;
+use whyslow_command::ManArgs;
 use whyslow_import::{FORMATS, Format};
-use whyslow_manual::ManArgs;
 use whyslow_model::catalogue::{self, FamilyInfo};
 use whyslow_model::listing::{RuleDetails, RuleInfo};
 use whyslow_model::suggest::unknown;
@@ -66,7 +66,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     let names = cli.pseudonyms.begin()?;
     let diagnosis = if cli.target.is_given() {
-        explained(&cli.observe, &cli.target, cli.look.json)?
+        explained(&cli.observe, &cli.target, cli.look.display.json)?
     } else {
         observed_as(&cli.observe, &names)?.0
     };

@@ -67,7 +67,7 @@ fn side(text: &str, folder: &Path, names: &PseudonymSession) -> Result<Baseline,
         let part = RecordingPeriod { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) };
         return recorded(part, names);
     }
-    let baselines = Baselines::of(folder);
+    let baselines = Baselines::in_folder(folder);
     match path.metadata() {
         _ if baselines.names().is_ok_and(|names| names.iter().any(|name| name == text)) => {
             named(&baselines, text).map(|baseline| names.baseline(baseline))

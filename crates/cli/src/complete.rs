@@ -57,7 +57,7 @@ pub fn profiles() -> Vec<CompletionCandidate> {
 /// Returns the baselines in the folder that `--dir` names on the line being completed, or else in the default folder.
 pub fn baselines() -> Vec<CompletionCandidate> {
     let asked = dir_on_the_line(std::env::args_os());
-    let names = recordings::folder(asked.as_deref()).ok().and_then(|folder| Baselines::of(&folder).names().ok());
+    let names = recordings::folder(asked.as_deref()).ok().and_then(|folder| Baselines::in_folder(&folder).names().ok());
     names.unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
 }
 

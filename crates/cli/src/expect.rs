@@ -43,7 +43,8 @@ pub fn run(args: &ExpectArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     let (_, window) = observed(&asked)?;
     let facts = DriveFacts { rotation_rate: args.rpm, seek: args.seek };
     let expected = expectations(&stack, &window, &facts);
-    let drawn = if look.json { json::pretty(&expected) } else { text::expectations(&expected, &output::style(look)) };
+    let drawn =
+        if look.display.json { json::pretty(&expected) } else { text::expectations(&expected, &output::style(look)) };
     print(drawn)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,7 @@ use whyslow_model::row::AnyRow;
 use whyslow_model::suggest::unknown;
 use whyslow_series::RowRates;
 use whyslow_show::rows;
-use whyslow_store::{ParquetExport, Recording, Span, StoreError, families};
+use whyslow_store::{ParquetExport, Recording, StoreError, TimeRange, families};
 
 /// Which rows, and what to write them as.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
 impl ExportArgs {
     fn format(&self, look: &OutputOptions) -> Result<ExportFormat, Failure> {
         match (self.format, &self.output) {
-            _ if look.json => Ok(ExportFormat::Json),
+            _ if look.display.json => Ok(ExportFormat::Json),
             (Some(format), _) => Ok(format),
             (None, None) => Ok(ExportFormat::Csv),
             (None, Some(path)) => by_ending(path, ENDINGS, ExportFormat::Csv),
@@ -112,7 +112,7 @@ const ENDINGS: &[(&str, ExportFormat)] = &[
 /// Rows to write, and their source.
 struct ExportedRows {
     recording: Recording,
-    span: Span,
+    span: TimeRange,
     family: FamilyInfo,
     /// Converts counters to rates; `None` if counters are written as they are.
     rates: Option<RowRates>,

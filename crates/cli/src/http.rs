@@ -2,7 +2,7 @@
 
 use crate::output::Failure;
 use std::net::SocketAddr;
-use whyslow_serve::{AccessRules, PageFn, Server};
+use whyslow_serve::{AccessRules, PageFn, PageServer};
 
 pub use whyslow_serve::host_name;
 
@@ -10,8 +10,8 @@ pub use whyslow_serve::host_name;
 ///
 /// # Errors
 /// Fails if it cannot listen on the address.
-pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> Result<Server, Failure> {
-    Server::start(listen, access, pages).map_err(|e| Failure::usage(format!("cannot listen on {listen}: {e}")))
+pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> Result<PageServer, Failure> {
+    PageServer::start(listen, access, pages).map_err(|e| Failure::usage(format!("cannot listen on {listen}: {e}")))
 }
 
 /// Returns the first line of a file.

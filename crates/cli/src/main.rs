@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     give_freed_memory_back();
     match args::parse() {
         Ok(args) => {
-            let status = commands::run(args).unwrap_or_else(|failure| failure.report());
+            let status = commands::run(args).unwrap_or_else(|failure| output::report(&failure));
             interrupt::exit_status().map_or(status, ExitCode::from)
         }
         Err(exit) => exit,

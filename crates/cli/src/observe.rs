@@ -6,7 +6,7 @@ use crate::options::{Observe, OutputOptions, next_multiple};
 use crate::output::{self, Failure, ProgressLine, print};
 use crate::pseudonymise::PseudonymSession;
 use crate::user_rules;
-use crate::why::{Target, TargetWatch};
+use crate::why::{TargetWatch, WhyTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ pub fn observed_as(asked: &Observe, names: &PseudonymSession) -> Result<(Diagnos
 
 /// Observes this machine and explains where the time of a program goes. A command is run and observed until it ends;
 /// its output goes to stderr if the answer is JSON.
-pub fn explained(asked: &Observe, target: &Target, json: bool) -> Result<Diagnosis, Failure> {
+pub fn explained(asked: &Observe, target: &WhyTarget, json: bool) -> Result<Diagnosis, Failure> {
     let mut companion = Companion { target, json, watch: None };
     let (mut diagnosis, window) = watched(asked, Some(&mut companion), &PseudonymSession::default())?;
     if let Some(watch) = companion.watch {
@@ -82,7 +82,7 @@ fn watched(
 
 /// A program that is traced while the machine is observed.
 struct Companion<'a> {
-    target: &'a Target,
+    target: &'a WhyTarget,
     json: bool,
     watch: Option<TargetWatch>,
 }
@@ -124,7 +124,11 @@ pub fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root
 
 /// Prints a diagnosis; with `check` the exit status shows its verdict.
 pub fn print_diagnosis(diagnosis: &Diagnosis, look: &OutputOptions, check: bool) -> Result<ExitCode, Failure> {
-    print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
+    print(if look.display.json {
+        json::diagnosis(diagnosis)
+    } else {
+        text::diagnosis(diagnosis, &output::style(look))
+    })?;
     Ok(match diagnosis.verdict {
         Verdict::Bottleneck if check => ExitCode::from(1),
         Verdict::Undetermined if check => ExitCode::from(3),

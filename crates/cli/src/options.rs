@@ -1,8 +1,9 @@
 //! Options shared by several commands, and parsers for durations and sizes.
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use std::time::Duration;
+use whyslow_command::DisplayOptions;
 
 /// What to observe, and what to make of it.
 #[derive(Debug, Args)]
@@ -48,34 +49,11 @@ impl Observe {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct OutputOptions {
-    /// Write JSON
-    #[arg(long, global = true, display_order = 1000)]
-    pub json: bool,
+    #[command(flatten)]
+    pub display: DisplayOptions,
     /// Show everything, not only the summary
     #[arg(short = 'v', long, visible_alias = "verbose", global = true, display_order = 1001)]
     pub all: bool,
-    /// Show and read times in UTC instead of the local time zone
-    #[arg(long, global = true, display_order = 1002)]
-    pub utc: bool,
-    /// When to use color; auto: on a terminal, unless NO_COLOR is set
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 1003)]
-    pub color: Colour,
-    /// Width of the output in columns, at least 40 [default: the terminal's, at most 120; 80 without a terminal]
-    #[arg(long, value_name = "COLUMNS", value_parser = width, global = true, display_order = 1004)]
-    pub width: Option<u16>,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    // No doc comments here: clap would show each as a paragraph of the help.
-    Auto,
-    Always,
-    Never,
-}
-
-fn width(text: &str) -> Result<u16, String> {
-    text.parse().ok().filter(|width| *width >= 40).ok_or_else(|| "the width must be at least 40 columns".into())
 }
 
 /// Parses `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is in seconds.

@@ -1,82 +1,39 @@
 //! Output to stdout and stderr, and the exit status.
 
-use crate::options::{Colour, OutputOptions};
+use crate::options::OutputOptions;
 use serde::Serialize;
-use std::fmt;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use whyslow_command::is_dumb_terminal;
 use whyslow_model::human::without_error_numbers;
 use whyslow_sense::SourceError;
+use whyslow_show::nagios;
 use whyslow_show::text::TextStyle;
-use whyslow_show::{escape, json, nagios};
 
-const WIDTH_WITHOUT_TERMINAL: usize = 80;
-/// Longer lines are harder to read.
-const WIDEST: usize = 120;
+pub use whyslow_command::{Failure, INTERRUPTED, print, quietly};
 
-/// Exit status after Ctrl-C: 128 + SIGINT, as in a shell.
-pub const INTERRUPTED: u8 = 130;
+const PROGRAM: &str = "whyslow";
 
-/// Reason why the program ends without an answer, with its exit status.
-#[derive(Debug)]
-pub struct Failure {
-    what: String,
-    status: u8,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl Failure {
-    /// Creates an error for wrong usage or unreadable input.
-    pub fn usage(what: impl Into<String>) -> Self {
-        Self { what: what.into(), status: 2 }
-    }
-
-    /// Creates an error for a request for which there is no data.
-    pub fn nothing(what: impl Into<String>) -> Self {
-        Self { what: what.into(), status: 1 }
-    }
-
-    /// Creates an error for Ctrl-C before there was a result.
-    pub fn interrupted(what: impl Into<String>) -> Self {
-        Self { what: what.into(), status: INTERRUPTED }
-    }
-
-    /// Creates an error for a source that the kernel does not let us read, with the remedy.
-    pub fn unreadable(to_do: &str, error: SourceError) -> Self {
-        Self::usage(match error {
-            SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
-                format!("cannot {to_do}: {why}: {remedy}")
-            }
-            error => format!("cannot {to_do}: {}", error.why()),
-        })
-    }
-
-    pub fn words(&self) -> &str {
-        &self.what
-    }
-
-    /// Prefixes the message with its subject.
-    pub fn of(self, subject: &str) -> Self {
-        Self { what: format!("{subject}: {}", self.what), ..self }
-    }
-
-    /// Prints the error on stderr in one line; a monitoring plugin prints it on stdout.
-    pub fn report(self) -> ExitCode {
-        if is_plugin() {
-            let _ =
-                writeln!(io::stdout(), "WHYSLOW UNKNOWN - {}", nagios::one_line(&without_error_numbers(&self.what)));
-            return ExitCode::from(nagios::UNKNOWN);
+/// Creates an error for a source that the kernel does not let us read, with the remedy.
+pub fn unreadable(to_do: &str, error: SourceError) -> Failure {
+    Failure::usage(match error {
+        SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
+            format!("cannot {to_do}: {why}: {remedy}")
         }
-        complain(&self.what);
-        ExitCode::from(self.status)
+        error => format!("cannot {to_do}: {}", error.why()),
+    })
+}
+
+/// Prints an error on stderr in one line and returns the exit status; a monitoring plugin prints it on stdout.
+pub fn report(failure: &Failure) -> ExitCode {
+    if is_plugin() {
+        let what = without_error_numbers(failure.words());
+        let _ = writeln!(io::stdout(), "WHYSLOW UNKNOWN - {}", nagios::one_line(&what));
+        return ExitCode::from(nagios::UNKNOWN);
     }
+    failure.report(PROGRAM)
 }
 
 /// Returns whether the program runs as a monitoring plugin, whatever the rest of its command line: that may be the
@@ -85,18 +42,9 @@ fn is_plugin() -> bool {
     std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--nagios")
 }
 
+/// Prints a message on stderr.
 pub fn complain(what: &str) {
-    // With stderr closed, there is nowhere to report to.
-    let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(&without_error_numbers(what)));
-}
-
-/// Writes to stdout.
-///
-/// # Errors
-/// Fails if stdout cannot be written. A reader that closes the pipe early (`whyslow | head -1`) is not an error.
-pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    quietly(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+    whyslow_command::complain(PROGRAM, what);
 }
 
 /// Writes a document to stdout, as JSON or as text.
@@ -105,15 +53,7 @@ pub fn tell<T: Serialize>(
     look: &OutputOptions,
     draw: impl FnOnce(&T, &TextStyle) -> String,
 ) -> Result<(), Failure> {
-    print(if look.json { json::pretty(document) } else { draw(document, &style(look)) })
-}
-
-/// Converts the result of writing to stdout; a closed pipe is not an error.
-pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
-        _ => Ok(()),
-    }
+    look.display.show(document, |_| draw(document, &style(look)))
 }
 
 /// Returns the format for a file name extension; `plain` without an extension.
@@ -137,25 +77,7 @@ fn is_regular_or_new(path: &Path) -> bool {
 
 /// Returns the style for drawing on this stdout.
 pub fn style(look: &OutputOptions) -> TextStyle {
-    let colour = match look.color {
-        Colour::Always => true,
-        Colour::Never => false,
-        Colour::Auto => io::stdout().is_terminal() && !has("NO_COLOR") && !is_dumb(),
-    };
-    TextStyle { width: look.width.map_or_else(terminal_width, usize::from), colour, all: look.all, utc: look.utc }
-}
-
-/// Returns whether the terminal does not support control sequences.
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
-}
-
-fn has(variable: &str) -> bool {
-    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
-}
-
-fn terminal_width() -> usize {
-    terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH_WITHOUT_TERMINAL, |(w, _)| usize::from(w.0).min(WIDEST))
+    TextStyle { all: look.all, ..look.display.style() }
 }
 
 /// Progress line on stderr if that is a terminal; erased when dropped.
@@ -169,7 +91,7 @@ pub struct ProgressLine {
 impl ProgressLine {
     /// Creates a line that names the current activity and the effect of Ctrl-C.
     pub fn new(doing: &'static str, interrupted: &'static str) -> Self {
-        Self { visible: io::stderr().is_terminal() && !is_dumb(), doing, interrupted }
+        Self { visible: io::stderr().is_terminal() && !is_dumb_terminal(), doing, interrupted }
     }
 
     /// Creates a line without a countdown, for [`say`](Self::say).

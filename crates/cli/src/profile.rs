@@ -3,7 +3,7 @@
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::interrupt::Interrupt;
 use crate::observe::diagnosed;
-use crate::options::{Colour, Observe, OutputOptions, duration};
+use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{self, Failure, ProgressLine, print};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use whyslow_command::ColorChoice;
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 use whyslow_model::profile::{ProfileKind, StackProfile};
 use whyslow_sense::profile::{ProfileOptions, Profiler};
@@ -79,7 +80,7 @@ pub fn run(args: &ProfileArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     let style = output::style(look);
     match (file, &args.output) {
         (Some(file), Some(path)) => {
-            let style = TextStyle { colour: look.color == Colour::Always, ..style };
+            let style = TextStyle { colour: look.display.color == ColorChoice::Always, ..style };
             write(file, &draw(&profile, format, &style)).map_err(|e| unwritable(path, &e))?;
         }
         _ => print(draw(&profile, format, &style))?,
@@ -105,7 +106,7 @@ impl ProfileArgs {
             ("txt", ProfileFormat::Text),
         ];
         let format = match (self.format, &self.output) {
-            _ if look.json => ProfileFormat::Json,
+            _ if look.display.json => ProfileFormat::Json,
             (Some(format), _) => format,
             (None, None) => ProfileFormat::Text,
             (None, Some(path)) => output::by_ending(path, ENDINGS, ProfileFormat::Text)?,
@@ -190,7 +191,7 @@ fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<StackProfile, Failu
 }
 
 fn cannot(error: SourceError) -> Failure {
-    Failure::unreadable("profile", error)
+    output::unreadable("profile", error)
 }
 
 fn draw(profile: &StackProfile, format: ProfileFormat, style: &TextStyle) -> String {
@@ -227,7 +228,7 @@ mod tests {
     }
 
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
-        Diagnosis { findings, ..Diagnosis::new(Verdict::Bottleneck, TimeSpan::of(Origin::Live, 1.0, 2)) }
+        Diagnosis { findings, ..Diagnosis::new(Verdict::Bottleneck, TimeSpan::new(Origin::Live, 1.0, 2)) }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::value::Value;
 use whyslow_sense::{Root, storage};
 use whyslow_show::clock::{self, ZonedClock};
-use whyslow_store::{Recording, Span, StoreError};
+use whyslow_store::{Recording, StoreError, TimeRange};
 
 /// Folder that systemd creates for `StateDirectory=whyslow`.
 const OF_THE_MACHINE: &str = "/var/lib/whyslow";
@@ -48,7 +48,7 @@ impl RecordingPeriod {
     ///
     /// # Errors
     /// Fails if a time is not valid or the period is outside of the recording.
-    pub fn span(&self, recording: &Recording) -> Result<Span, Failure> {
+    pub fn span(&self, recording: &Recording) -> Result<TimeRange, Failure> {
         let now = Zoned::now();
         let all = recording.span();
         let when = |text: &Option<String>| text.as_deref().map(|text| nanoseconds(text, &now)).transpose();
@@ -65,7 +65,7 @@ impl RecordingPeriod {
 ///
 /// # Errors
 /// Fails if the recording ended before it or began after it.
-pub fn recorded(span: Span, recording: &Recording) -> Result<Span, Failure> {
+pub fn recorded(span: TimeRange, recording: &Recording) -> Result<TimeRange, Failure> {
     let all = recording.span();
     if span.start() > all.end() || span.end() < all.start() {
         return Err(recorded_then("nothing", recording));
@@ -83,7 +83,7 @@ pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
 ///
 /// # Errors
 /// Fails if a file cannot be read.
-pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
+pub fn host(recording: &Recording, span: &TimeRange) -> Result<String, StoreError> {
     let column = MachineInfo::INFO.metrics.iter().position(|metric| metric.name == "name");
     let mut host = String::new();
     recording.each_row(span, MachineInfo::INFO.name, |row| {
@@ -96,7 +96,7 @@ pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
 }
 
 /// Returns the minutes around a moment.
-pub fn around(moment: &str) -> Result<Span, Failure> {
+pub fn around(moment: &str) -> Result<TimeRange, Failure> {
     let at = self::moment(moment)?;
     let around = i64::try_from(AROUND.as_nanos()).unwrap_or(i64::MAX);
     Ok(at.saturating_sub(around)..=at.saturating_add(around))

@@ -30,7 +30,7 @@ use whyslow_model::suggest::unknown;
 use whyslow_series::{ChartAxes, ChartBuilder, ChartSpec, ChartTimes, charts, charts_of_window, has_times};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::{chart, json, page, text};
-use whyslow_store::{Recording, Span, StoreError};
+use whyslow_store::{Recording, StoreError, TimeRange};
 
 /// Maximum number of intervals of a chart with an interval per sample, or of a single chart.
 pub const MOST_INTERVALS: usize = 1500;
@@ -147,7 +147,7 @@ fn drawn(data: &PageData, asked: Option<&str>, format: ReportFormat) -> Result<V
 impl ReportArgs {
     fn format(&self, look: &OutputOptions) -> Result<ReportFormat, Failure> {
         let format = match (self.format, &self.output) {
-            _ if look.json => ReportFormat::Json,
+            _ if look.display.json => ReportFormat::Json,
             (Some(format), _) => format,
             (None, None) => ReportFormat::Html,
             (None, Some(path)) => by_ending(path, ENDINGS, ReportFormat::Html)?,
@@ -169,7 +169,7 @@ impl ReportArgs {
                 "the result of 'bench' or 'try' is drawn by itself: specify one file, and no time",
             ));
         }
-        let mut data = result.page(look.utc);
+        let mut data = result.page(look.display.utc);
         if let Some(asked) = &self.chart {
             let known: Vec<String> = data.charts.iter().map(|chart| chart.id.clone()).collect();
             data.charts.retain(|chart| is_asked(chart, asked));
@@ -312,7 +312,7 @@ fn labelled(charts: Vec<Chart>, label: &str) -> Vec<Chart> {
 /// Fails if a file cannot be read.
 pub fn charts_of_recording(
     recording: &Recording,
-    span: &Span,
+    span: &TimeRange,
     specs: &[&'static ChartSpec],
     most: impl Fn(usize) -> usize,
 ) -> Result<Vec<Chart>, StoreError> {
@@ -345,7 +345,7 @@ pub fn charts_of_recording(
 /// Fails if a file cannot be read.
 pub fn outline_of_recording(
     recording: &Recording,
-    span: &Span,
+    span: &TimeRange,
     specs: &[&'static ChartSpec],
 ) -> Result<Vec<Chart>, StoreError> {
     let recorded = recording.families_in(span)?;

@@ -2,7 +2,7 @@
 
 use crate::atomic_file::write_whole;
 use crate::complete;
-use crate::options::{Colour, OutputOptions};
+use crate::options::OutputOptions;
 use crate::output::{self, Failure, by_ending, print};
 use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use clap::{Args, ValueEnum};
@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use whyslow_command::ColorChoice;
 use whyslow_model::io_stack::{IoStack, NodeKind};
 use whyslow_model::suggest::did_you_mean;
 use whyslow_model::window::Window;
@@ -69,7 +70,7 @@ pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
     let style = output::style(look);
     match &args.output {
         Some(path) => {
-            let style = TextStyle { colour: look.color == Colour::Always, ..style };
+            let style = TextStyle { colour: look.display.color == ColorChoice::Always, ..style };
             write_whole(path, &drawn(&stack, format, &style)?)?;
         }
         None => print(drawn(&stack, format, &style)?)?,
@@ -80,7 +81,7 @@ pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
 impl StackArgs {
     fn format(&self, look: &OutputOptions) -> Result<StackFormat, Failure> {
         let format = match (self.format, &self.output) {
-            _ if look.json => StackFormat::Json,
+            _ if look.display.json => StackFormat::Json,
             (Some(format), _) => format,
             (None, None) => StackFormat::Text,
             (None, Some(path)) => by_ending(path, ENDINGS, StackFormat::Text)?,
@@ -104,7 +105,7 @@ fn drawn(found: &IoStack, format: StackFormat, style: &TextStyle) -> Result<Vec<
 
 /// Returns the valid names.
 pub fn names() -> Vec<String> {
-    let stack = of(Sampler::of_stacks(Root::live()).patience(COMPLETION_PATIENCE));
+    let stack = io_stack(Sampler::of_stacks(Root::live()).patience(COMPLETION_PATIENCE));
     let mut names: Vec<String> = known(&stack).collect();
     names.sort();
     names.dedup();
@@ -113,7 +114,7 @@ pub fn names() -> Vec<String> {
 
 /// Returns the current stacks of this machine.
 pub fn live(names: &PseudonymSession) -> IoStack {
-    IoStack::of(&names.window(sampled(Sampler::of_stacks(Root::live()))))
+    IoStack::from_window(&names.window(sampled(Sampler::of_stacks(Root::live()))))
 }
 
 /// Returns what is above and below these names; without names, the whole stack.
@@ -128,8 +129,8 @@ pub fn part(stack: IoStack, names: &[String]) -> Result<IoStack, Failure> {
     Ok(stack.around(&ids?.concat()))
 }
 
-fn of(sampler: Sampler) -> IoStack {
-    IoStack::of(&sampled(sampler))
+fn io_stack(sampler: Sampler) -> IoStack {
+    IoStack::from_window(&sampled(sampler))
 }
 
 fn sampled(mut sampler: Sampler) -> Window {

@@ -71,7 +71,7 @@ pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let options = ScreenOptions {
         interval: args.at.is_none().then_some(args.interval),
         colour: output::style(look).colour,
-        utc: look.utc,
+        utc: look.display.utc,
     };
     end_at_signal(interrupt, events.clone())?;
     whyslow_top::run(options, &received, events, |request| answer(&source, request))

@@ -1,7 +1,7 @@
 //! Explains why *this* is slow: traces a process, control group, unit, container or command while the machine is
 //! observed.
 
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Whose time to explain.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Why is this slow?")]
-pub struct Target {
+pub struct WhyTarget {
     /// Explain where the time of this process goes
     #[arg(long, group = "target", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Target {
     command: Vec<OsString>,
 }
 
-impl Target {
+impl WhyTarget {
     pub fn is_given(&self) -> bool {
         self.pid.is_some()
             || self.unit.is_some()
@@ -112,7 +112,7 @@ impl Step {
 
 /// A target while it is observed.
 pub struct TargetWatch {
-    target: Target,
+    target: WhyTarget,
     root: Root,
     tracer: BreakdownTracer,
     child: Option<Child>,
@@ -132,7 +132,7 @@ impl TargetWatch {
     /// # Errors
     /// Fails if there is no such process, unit, container or control group, if tracing is not permitted, or if the
     /// command cannot be run.
-    pub fn begin(target: &Target, json: bool) -> Result<Self, Failure> {
+    pub fn begin(target: &WhyTarget, json: bool) -> Result<Self, Failure> {
         let root = Root::live();
         let target = container_by_name(target, &root).unwrap_or_else(|| target.clone());
         let mut tracer = BreakdownTracer::start(root.clone()).map_err(cannot)?;
@@ -365,7 +365,7 @@ impl TargetWatch {
     }
 }
 
-impl Target {
+impl WhyTarget {
     fn given(&self) -> String {
         let container = self.container.as_ref().map(|id| format!("container {id}"));
         let group = self.cgroup.as_ref().map(|group| format!("control group {group}"));
@@ -432,7 +432,7 @@ fn run(words: &[OsString], json: bool) -> Result<Child, Failure> {
 }
 
 /// Finds a container by name; Docker and Podman store names in files of their own.
-fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
+fn container_by_name(target: &WhyTarget, root: &Root) -> Option<WhyTarget> {
     let name = target.container.as_deref()?;
     let docker = "var/lib/docker/containers";
     let id = root.list(docker).into_iter().find(|id| {
@@ -448,9 +448,9 @@ fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
             .find(|one| one["names"].as_array().is_some_and(|names| names.iter().any(|known| known == name)))?;
         named["id"].as_str().map(str::to_owned)
     })?;
-    Some(Target { container: Some(id), ..Target::default() })
+    Some(WhyTarget { container: Some(id), ..WhyTarget::default() })
 }
 
 fn cannot(error: SourceError) -> Failure {
-    Failure::unreadable("trace where the time goes", error)
+    output::unreadable("trace where the time goes", error)
 }

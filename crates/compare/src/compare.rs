@@ -206,7 +206,7 @@ mod tests {
                 unit: "bytes/s".into(),
                 better: Some(Better::Higher),
                 interval: Some(1.0),
-                distribution: Distribution::of("bytes/s", samples.iter().copied()),
+                distribution: Distribution::from_values("bytes/s", samples.iter().copied()),
                 samples,
                 experiment: None,
             }

@@ -34,7 +34,10 @@ pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
     if a.kind != BaselineKind::Captures || b.kind != BaselineKind::Captures {
         return Vec::new();
     }
-    let disks = Load::of(a).zip(Load::of(b)).filter(|(a, b)| a.can_be_compared_with(b)).map(|(a, b)| disks(&a, &b));
+    let disks = Load::from_baseline(a)
+        .zip(Load::from_baseline(b))
+        .filter(|(a, b)| a.can_be_compared_with(b))
+        .map(|(a, b)| disks(&a, &b));
     let results: Vec<String> = measurements(a, b).into_iter().chain(disks).collect();
     // Without a result, a changed setting is not an experiment.
     let settings = settings(&a.inventory, &b.inventory).filter(|_| !results.is_empty());
@@ -48,7 +51,7 @@ pub fn conclusions_within(capture: &Baseline) -> Vec<String> {
 
 /// Returns the disks that are at their ceiling in both captures: more requests in flight move no more data.
 pub fn disks_at_ceiling(a: &Baseline, b: &Baseline) -> Vec<String> {
-    let loads = Load::of(a).zip(Load::of(b)).filter(|(a, b)| a.can_be_compared_with(b));
+    let loads = Load::from_baseline(a).zip(Load::from_baseline(b)).filter(|(a, b)| a.can_be_compared_with(b));
     let Some((a, b)) = loads.filter(|(a, b)| a.names() == b.names()) else { return Vec::new() };
     let names = |load: &Load<'_>| load.disks.iter().map(|disk| disk.name.to_owned()).collect();
     if changed(&a, &b, a.bytes().effect(b.bytes())).ends_with(NO_MORE) { names(&a) } else { Vec::new() }
@@ -85,7 +88,7 @@ pub(crate) struct Usual {
 }
 
 impl Usual {
-    pub(crate) fn of(series: &BaselineSeries) -> Option<Self> {
+    pub(crate) fn from_series(series: &BaselineSeries) -> Option<Self> {
         Self::of_samples(&series.samples)
     }
 
@@ -159,7 +162,7 @@ fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries
     let (mut differ, mut alike, mut unclear, mut by_cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (one, other) in pairs {
         let name = one.metric.trim_end_matches(BY_CPU);
-        let (Some(before), Some(after)) = (Usual::of(one), Usual::of(other)) else { continue };
+        let (Some(before), Some(after)) = (Usual::from_series(one), Usual::from_series(other)) else { continue };
         match before.effect(after) {
             _ if [one, other].iter().any(|side| side.metric.ends_with(BY_CPU)) => by_cpu.push(name),
             Effect::Differs(ratio) => differ.push((name, &one.unit, before, after, ratio)),
@@ -220,12 +223,13 @@ struct DiskLoad<'b> {
 
 impl<'b> Load<'b> {
     /// Returns the load; `None` if no disk has anything to do.
-    fn of(side: &'b Baseline) -> Option<Self> {
+    fn from_baseline(side: &'b Baseline) -> Option<Self> {
         let devices = side.series.iter().filter(|series| series.subject.kind == "device");
         let mut names: Vec<&str> = devices.map(|series| series.subject.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let mut disks: Vec<DiskLoad<'_>> = names.iter().filter_map(|name| DiskLoad::of(side, name)).collect();
+        let mut disks: Vec<DiskLoad<'_>> =
+            names.iter().filter_map(|name| DiskLoad::from_baseline(side, name)).collect();
         leave_out_parts(&mut disks);
         let most = disks.iter().map(|disk| disk.bytes.value).fold(0.0, f64::max);
         disks.retain(|disk| disk.bytes.value >= BESIDE * most);
@@ -284,7 +288,7 @@ impl<'b> Load<'b> {
 }
 
 impl<'b> DiskLoad<'b> {
-    fn of(side: &'b Baseline, name: &'b str) -> Option<Self> {
+    fn from_baseline(side: &'b Baseline, name: &'b str) -> Option<Self> {
         let samples = |metric: &str| -> &[f64] {
             let mut all = side.series.iter().filter(|s| s.subject.kind == "device" && s.subject.name == name);
             all.find(|series| series.metric == metric).map_or(&[], |series| &series.samples)
@@ -386,7 +390,7 @@ fn disks(a: &Load<'_>, b: &Load<'_>) -> String {
 fn as_many(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
     let names = if a.names() == b.names() { b.names() } else { format!("{} instead of {}", b.names(), a.names()) };
     let rate = b.rate();
-    let (changed, waits) = (changed(a, b, effect), Waits::of(a, b));
+    let (changed, waits) = (changed(a, b, effect), Waits::from_loads(a, b));
     let within = b.bytes().value / a.bytes().value - 1.0;
     let moves = match effect {
         Effect::Differs(ratio) => format!("{names}: {} → {rate} ({})", a.rate(), change(ratio)),
@@ -429,7 +433,7 @@ struct Waits {
 }
 
 impl Waits {
-    fn of(a: &Load<'_>, b: &Load<'_>) -> Option<Self> {
+    fn from_loads(a: &Load<'_>, b: &Load<'_>) -> Option<Self> {
         Some(Self { before: a.wait()?, after: b.wait()? })
     }
 
@@ -468,7 +472,7 @@ fn is_near(a: f64, b: f64) -> bool {
 fn spread(few: &Load<'_>, many: &Load<'_>, effect: Effect) -> String {
     let of_few = format!("{} ({})", few.disks.len(), few.names());
     let of_many = format!("{} disks ({})", many.disks.len(), many.names());
-    let waits = Waits::of(few, many);
+    let waits = Waits::from_loads(few, many);
     let still = waits.as_ref().is_some_and(Waits::are_same);
     let waits = said(waits.as_ref());
     let moves = |difference: String| {

@@ -27,7 +27,7 @@ pub(crate) struct RunPair<'b> {
 
 impl<'b> RunPair<'b> {
     /// Creates a pair; `None` if the two did not measure the same kind of work.
-    fn of(a: &'b BaselineSeries, b: &'b BaselineSeries) -> Option<Self> {
+    fn from_series(a: &'b BaselineSeries, b: &'b BaselineSeries) -> Option<Self> {
         let (of_a, of_b) = (a.experiment.as_ref()?, b.experiment.as_ref()?);
         if (&of_a.tool, &of_a.work, &a.unit) != (&of_b.tool, &of_b.work, &b.unit) {
             return None;
@@ -48,7 +48,7 @@ impl<'b> RunPair<'b> {
 pub(crate) fn counterparts<'b>(a: &[&'b BaselineSeries], b: &[&'b BaselineSeries]) -> Vec<RunPair<'b>> {
     let mut all: Vec<(usize, usize, RunPair<'b>)> = Vec::new();
     for (at, one) in a.iter().enumerate() {
-        all.extend(b.iter().enumerate().filter_map(|(to, other)| Some((at, to, RunPair::of(one, other)?))));
+        all.extend(b.iter().enumerate().filter_map(|(to, other)| Some((at, to, RunPair::from_series(one, other)?))));
     }
     all.sort_by_key(|(at, to, pair)| (pair.changed.len(), pair.unknown, *at, *to));
     let (mut taken_a, mut taken_b) = (vec![false; a.len()], vec![false; b.len()]);
@@ -70,7 +70,7 @@ pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     let mut pairs: Vec<RunPair<'_>> = Vec::new();
     for (at, one) in runs.iter().enumerate() {
         let others = runs.iter().enumerate().filter(|(other, _)| *other != at);
-        let alike = others.filter_map(|(to, other)| Some((to, RunPair::of(one, other)?)));
+        let alike = others.filter_map(|(to, other)| Some((to, RunPair::from_series(one, other)?)));
         let alike = alike.filter(|(_, pair)| pair.changed.len() == 1 && pair.unknown == 0);
         // For each option the next larger value; for text values, the next run in the text.
         let mut nearest: BTreeMap<&str, (f64, RunPair<'_>)> = BTreeMap::new();
@@ -146,7 +146,7 @@ fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
 
 /// Returns the ratio of the rates after and before, its effect, and both in words.
 fn measured(pair: &RunPair<'_>) -> Option<(f64, Effect, String)> {
-    let (before, after) = (Usual::of(pair.a)?, Usual::of(pair.b)?);
+    let (before, after) = (Usual::from_series(pair.a)?, Usual::from_series(pair.b)?);
     let effect = before.effect(after);
     let [from, to] = [before, after].map(|side| quantity(side.value, &pair.a.unit));
     let differs = match effect {

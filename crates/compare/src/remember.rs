@@ -99,7 +99,7 @@ mod tests {
             better: None,
             interval: Some(10.0),
             samples: vec![],
-            distribution: Distribution::of("bytes/s", [mib(149.0), mib(151.0), mib(153.0)]),
+            distribution: Distribution::from_values("bytes/s", [mib(149.0), mib(151.0), mib(153.0)]),
             experiment: None,
         };
         let baseline = Baseline {

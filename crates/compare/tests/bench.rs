@@ -100,7 +100,7 @@ fn of_several_runs_each_counts_as_one() {
 #[test]
 fn figures_of_a_device_are_compared_with_those_of_the_same_device() {
     let samples = |value: f64| (0..10).map(|at| 1e6 * (value + f64::from(at * 7 % 10))).collect();
-    let figure = |value: f64| Measurement::of("direct", "64 KiB", "bytes/s", samples(value)).unwrap();
+    let figure = |value: f64| Measurement::from_samples("direct", "64 KiB", "bytes/s", samples(value)).unwrap();
     let study =
         |target, value| Study { name: "by size".into(), target, figures: vec![figure(value)], ..Study::default() };
     let of = |target, value| BenchReport { rounds: vec![], studies: vec![study(target, value)], ..report(1.0) };

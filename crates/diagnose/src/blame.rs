@@ -71,7 +71,7 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
             continue;
         }
         let Blame { culprits, unattributed, others_wait, low_priority, buffered, nice, together } =
-            Candidates::of(spec, context, facts).blame(rule, context, facts);
+            Candidates::from_spec(spec, context, facts).blame(rule, context, facts);
         if all.culprits.is_empty() {
             (all.others_wait, all.low_priority, all.buffered) = (others_wait, low_priority, buffered);
             (all.nice, all.together) = (nice, together);
@@ -126,7 +126,7 @@ struct Group<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn of(spec: &'a CulpritSpec, context: &RuleContext<'a>, facts: &'a Facts) -> Self {
+    fn from_spec(spec: &'a CulpritSpec, context: &RuleContext<'a>, facts: &'a Facts) -> Self {
         let total = spec.total.as_ref().and_then(|total| total.number(context));
         let mut candidates = Self { spec, groups: BTreeMap::new(), total };
         for candidate in facts.entities(spec.scope) {

@@ -104,7 +104,7 @@ impl Facts {
         host.set("disk.steady_stall", steady.or(longest.map(|_| 0.0)));
         let observer = window.the::<Observer>().and_then(|observer| observer.pid.get()).map(|pid| pid as u32);
         let observers = observer.map(|own| with_descendants(own, &changes)).unwrap_or_default();
-        let running = (!is_captured).then(|| Running::of(window, &processes, &observers));
+        let running = (!is_captured).then(|| Running::from_window(window, &processes, &observers));
         Self {
             host,
             topology,
@@ -116,7 +116,7 @@ impl Facts {
             cpu_groups: cpu_groups(window),
             entities,
             origins: window.origins().clone(),
-            history: History::of(window),
+            history: History::from_window(window),
             impossible,
         }
     }
@@ -210,7 +210,7 @@ pub(crate) struct Running {
 const LASTING: f64 = 0.5;
 
 impl Running {
-    fn of(window: &Window, tasks: &[TaskUse], observers: &BTreeSet<u32>) -> Self {
+    fn from_window(window: &Window, tasks: &[TaskUse], observers: &BTreeSet<u32>) -> Self {
         let last = window.last().map(|s| &s.task.process[..]).unwrap_or_default();
         let is_alive = |p: &&Process| !matches!(p.state.get(), Some("X" | "Z"));
         let at_the_end: BTreeSet<u32> = last.iter().filter(is_alive).map(|p| p.task.pid).collect();

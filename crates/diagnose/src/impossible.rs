@@ -98,14 +98,14 @@ pub(crate) fn take_out(entity: &mut Entity) -> Vec<BlindSpot> {
         Some(Reading::Number(number)) if is_impossible(signal.name, *number) => {
             let why = format!("impossible value: {} ({})", human::percent(*number), signal.how);
             *value = None;
-            Some(BlindSpot { what: format!("{}{}", signal.name, of(subject)), why, remedy: String::new() })
+            Some(BlindSpot { what: format!("{}{}", signal.name, of_subject(subject)), why, remedy: String::new() })
         }
         _ => None,
     });
     taken.collect()
 }
 
-fn of(subject: &Subject) -> String {
+fn of_subject(subject: &Subject) -> String {
     if subject.kind == "host" { String::new() } else { format!(" of {}", subject.name) }
 }
 

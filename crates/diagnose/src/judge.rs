@@ -290,7 +290,7 @@ fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option
         return None;
     }
     let set = set.unwrap_or_default();
-    let gain = spec.gain.as_ref().and_then(|gain| gain.of(context));
+    let gain = spec.gain.as_ref().and_then(|gain| gain.gain(context));
     let expected = || spec.expect.as_ref().and_then(|text| text.known(context));
     Some(Action {
         kind: spec.kind,

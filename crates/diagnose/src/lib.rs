@@ -54,6 +54,6 @@ pub use rulebook::RuleBook;
 pub use scope::all_signals;
 pub use signal_selector::{SignalSelector, values};
 pub use stack_load::add_loads;
-pub use timeline::{FeltCause, FoundEpisode, MAX_GAP_NS, Timeline, recorded_findings};
+pub use timeline::{EpisodeBuilder, FeltCause, FoundEpisode, MAX_GAP_NS, recorded_findings};
 pub use virtual_machines::{VirtualMachines, virtual_machines};
 pub use whyslow_model::cgroup;

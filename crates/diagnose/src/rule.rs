@@ -208,7 +208,7 @@ pub(crate) struct GainSpec {
 
 impl GainSpec {
     /// Returns the gain; `None` if an input is unknown or nothing is gained.
-    pub(crate) fn of(&self, context: &RuleContext<'_>) -> Option<Gain> {
+    pub(crate) fn gain(&self, context: &RuleContext<'_>) -> Option<Gain> {
         let factor = self.factor.number(context)?;
         let bound = |expr: &Option<Expr>| expr.as_ref().map_or(Some(factor), |expr| expr.number(context));
         let (least, most) = (bound(&self.least)?.min(factor), bound(&self.most)?.max(factor));

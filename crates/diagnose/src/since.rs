@@ -49,13 +49,17 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn of(window: &Window) -> Self {
+    pub(crate) fn from_window(window: &Window) -> Self {
         let end_ns = window.last().map(|s| s.wall_ns).filter(|ns| *ns != 0);
         let Some(pressure) = window.change::<Pressure>() else { return Self { end_ns, ..Self::default() } };
-        let cpu = Course::of(&pressure, |p| p.cpu_some, |p| (p.cpu_avg60, p.cpu_avg300), "/proc/pressure/cpu");
-        let memory =
-            Course::of(&pressure, |p| p.memory_some, |p| (p.memory_avg60, p.memory_avg300), "/proc/pressure/memory");
-        let io = Course::of(&pressure, |p| p.io_some, |p| (p.io_avg60, p.io_avg300), "/proc/pressure/io");
+        let cpu = Course::from_change(&pressure, |p| p.cpu_some, |p| (p.cpu_avg60, p.cpu_avg300), "/proc/pressure/cpu");
+        let memory = Course::from_change(
+            &pressure,
+            |p| p.memory_some,
+            |p| (p.memory_avg60, p.memory_avg300),
+            "/proc/pressure/memory",
+        );
+        let io = Course::from_change(&pressure, |p| p.io_some, |p| (p.io_avg60, p.io_avg300), "/proc/pressure/io");
         Self {
             courses: vec![(Resource::Cpu, cpu), (Resource::Memory, memory), (Resource::Io, io)],
             loaded: window.change::<System>().is_some_and(|system| is_loaded_as_before(&system)),
@@ -92,7 +96,7 @@ impl History {
 }
 
 impl Course {
-    fn of(
+    fn from_change(
         change: &Change<'_, Pressure>,
         total: impl Fn(&Pressure) -> Counter,
         averages: impl Fn(&Pressure) -> (Gauge, Gauge),
@@ -171,7 +175,7 @@ mod tests {
             });
             s
         });
-        History::of(&Window::new(snapshots.collect()))
+        History::from_window(&Window::new(snapshots.collect()))
     }
 
     fn since(shares: &[f64], avg60: f64, avg300: f64) -> Option<(Option<String>, f64)> {

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn devices_partitions_and_interfaces_have_their_load() {
         let window = busy();
-        let mut stack = IoStack::of(&window);
+        let mut stack = IoStack::from_window(&window);
         add_loads(&mut stack, &window);
         let load = |id: &str| stack.node(id).and_then(|node| node.load.clone());
         for device in ["block:sda", "block:sda1"] {
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_single_sample_has_no_load() {
         let window = Window::new(busy().snapshots()[..1].to_vec());
-        let mut stack = IoStack::of(&window);
+        let mut stack = IoStack::from_window(&window);
         add_loads(&mut stack, &window);
         assert!(!stack.nodes.is_empty() && stack.nodes.iter().all(|node| node.load.is_none()));
     }

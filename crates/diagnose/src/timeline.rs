@@ -120,20 +120,20 @@ impl FoundEpisode {
 
 /// Combines the causes of consecutive windows into episodes.
 #[derive(Debug)]
-pub struct Timeline {
+pub struct EpisodeBuilder {
     /// A cause that is not found for this long has ended, nanoseconds.
     gap_ns: i64,
     ongoing: Vec<FoundEpisode>,
     ended: Vec<FoundEpisode>,
 }
 
-impl Default for Timeline {
+impl Default for EpisodeBuilder {
     fn default() -> Self {
         Self { gap_ns: MAX_GAP_NS, ongoing: Vec::new(), ended: Vec::new() }
     }
 }
 
-impl Timeline {
+impl EpisodeBuilder {
     /// Creates a timeline in which a cause has ended if one window does not show it.
     pub(crate) fn without_gaps() -> Self {
         Self { gap_ns: 0, ..Self::default() }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn timeline(windows: &[(i64, &[(&str, f64)])]) -> Vec<FoundEpisode> {
-        let mut timeline = Timeline::default();
+        let mut timeline = EpisodeBuilder::default();
         for (start, causes) in windows {
             let felt: Vec<_> = causes.iter().map(|(id, impact)| cause(id, Subject::host(), *impact)).collect();
             timeline.add((start * S, (start + 10) * S), &felt);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn processes_with_one_name_affected_in_turn_are_one_episode() {
-        let mut timeline = Timeline::default();
+        let mut timeline = EpisodeBuilder::default();
         // Two at once are two.
         for (start, pids) in [(0, &[1][..]), (10, &[2, 3]), (20, &[3]), (30, &[4, 3])] {
             let of = |pid: u32| Subject { pid: Some(pid), ..Subject::new("process", "job") };

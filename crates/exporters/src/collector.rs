@@ -3,8 +3,8 @@
 use crate::names;
 use crate::ranking::Ranking;
 use crate::rows::{FactColumns, RowFacts};
-use crate::selection::{Entities, Rows, SelectedFamily, Selection};
-use crate::series::{Buckets, Label, MetricFamily, Series, SeriesKind, SeriesValue};
+use crate::selection::{Entities, RowSelection, SelectedFamily, Selection};
+use crate::series::{Buckets, MetricFamily, Series, SeriesKind, SeriesLabel, SeriesValue};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{CountedSince, EachFamily, Family, Metric, MetricKind, Unit};
 use whyslow_model::histogram::{Histogram, span};
@@ -157,7 +157,7 @@ struct Reading {
 }
 
 fn readings<F: Family>(selected: &SelectedFamily, ranked_by: &[usize], rows: &[F]) -> Vec<Reading> {
-    let columns = FactColumns::of(selected);
+    let columns = FactColumns::for_family(selected);
     let values = |row: &F, columns: &[usize]| columns.iter().filter_map(|column| row.value(*column)).collect();
     let reading = |row: &F| {
         let mut key = Vec::new();
@@ -170,7 +170,7 @@ fn readings<F: Family>(selected: &SelectedFamily, ranked_by: &[usize], rows: &[F
         }
     };
     let mut readings: Vec<Reading> = rows.iter().map(reading).collect();
-    if selected.rows != Rows::All {
+    if selected.rows != RowSelection::All {
         let facts: Vec<_> = readings.iter().map(|reading| (&reading.key[..], &reading.facts)).collect();
         let mut exported = selected.rows.are_exported(&facts).into_iter();
         readings.retain(|_| exported.next().unwrap_or(true));
@@ -422,7 +422,7 @@ impl FamilyState {
         }
     }
 
-    fn series_of(&self, column: usize, labels: &[Label], entity: &Entity) -> Option<Series> {
+    fn series_of(&self, column: usize, labels: &[SeriesLabel], entity: &Entity) -> Option<Series> {
         let per_unit = names::per_base_unit(self.metric(column).unit);
         let value = match entity.values.get(column)?.as_ref()? {
             EntityValue::Number(number) => SeriesValue::Number(number / per_unit),
@@ -432,7 +432,7 @@ impl FamilyState {
     }
 
     /// Returns the labels of a key. Leaves out empty parts: to Prometheus an empty label is the same as none.
-    fn labels(&self, key: &[KeyPart]) -> Vec<Label> {
+    fn labels(&self, key: &[KeyPart]) -> Vec<SeriesLabel> {
         let names = match (self.selected.named_by, self.selected.entities) {
             (_, Entities::Sum) => Vec::new(),
             (Some(column), _) => vec![self.selected.info.metrics[column].name],
@@ -445,12 +445,12 @@ impl FamilyState {
                 KeyPart::Number(number) => number.to_string(),
                 KeyPart::Text(text) => text.to_string(),
             };
-            Label::new(name, names::attribute(family, name), &value)
+            SeriesLabel::new(name, names::attribute(family, name), &value)
         };
         names.into_iter().zip(key).map(label).filter(|label| !label.value.is_empty()).collect()
     }
 
-    fn labels_of_others(&self) -> Vec<Label> {
+    fn labels_of_others(&self) -> Vec<SeriesLabel> {
         let kinds = self.selected.info.key_columns().map(|(_, kind)| kind);
         let is_named = self.selected.named_by.is_some();
         let key: Vec<KeyPart> = if is_named {

@@ -9,7 +9,7 @@ const DASHBOARD: &str = include_str!("../../../dashboards/whyslow.json");
 const ALERTS: &str = include_str!("../../../dashboards/whyslow.rules.yml");
 
 fn exported() -> BTreeSet<String> {
-    let selection = Selection::of(&[Selection::DEFAULT.to_owned()], None, Selection::MOST_SERIES).unwrap();
+    let selection = Selection::parse(&[Selection::DEFAULT.to_owned()], None, Selection::MOST_SERIES).unwrap();
     let culprits = vec![Culprit { name: "backup.sh".into(), share: 0.5, ..Culprit::default() }];
     let found = Finding { culprits, ..finding("disk.saturated", "sdb", None, 0.6, Confidence::High) };
     let (judged, _) = FindingSeries::default().families(&diagnosis(Verdict::Bottleneck, vec![found]), 0.0);

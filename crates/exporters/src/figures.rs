@@ -1,7 +1,7 @@
 //! Series about whyslow itself.
 
 use crate::judgement::MOST_FINDINGS;
-use crate::series::{Label, MetricFamily, OtelMetric, Series, SeriesKind, SeriesValue};
+use crate::series::{MetricFamily, OtelMetric, Series, SeriesKind, SeriesLabel, SeriesValue};
 
 /// Delivery of batches to one receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,13 +29,15 @@ pub fn reserved_series(receivers: usize) -> usize {
 /// Returns the series of version, pushes, and number of series; `series` and `omitted` do not count these. The cost of
 /// whyslow is in the family `observer`.
 pub fn exporter_families(version: &str, pushes: &[PushFigures], series: usize, omitted: usize) -> Vec<MetricFamily> {
-    let build =
-        Series { labels: vec![Label::new("version", "service.version", version)], value: SeriesValue::Number(1.0) };
+    let build = Series {
+        labels: vec![SeriesLabel::new("version", "service.version", version)],
+        value: SeriesValue::Number(1.0),
+    };
     let help = "1, with the version of whyslow";
     let mut families = vec![MetricFamily::own_gauge("whyslow_build_info", "whyslow.build", "1", help, vec![build])];
     let of_each = |value: fn(&PushFigures) -> u64| {
         let series = |push: &PushFigures| Series {
-            labels: vec![Label::new("receiver", "whyslow.receiver", push.receiver)],
+            labels: vec![SeriesLabel::new("receiver", "whyslow.receiver", push.receiver)],
             value: SeriesValue::Number(value(push) as f64),
         };
         pushes.iter().map(series).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! Converts a Diagnosis into series: the verdict and the findings.
 
-use crate::series::{Label, MetricFamily, Series, SeriesValue};
+use crate::series::{MetricFamily, Series, SeriesLabel, SeriesValue};
 use whyslow_model::diagnosis::{Diagnosis, Finding, Verdict};
 
 /// Maximum number of findings with series: those with the greatest impact.
@@ -17,7 +17,7 @@ pub struct FindingSeries {
 /// Series of a finding, without its severity.
 #[derive(Clone, Debug)]
 struct HeldFinding {
-    labels: Vec<Label>,
+    labels: Vec<SeriesLabel>,
     severity: &'static str,
     impact: f64,
     culprit: Option<(String, f64)>,
@@ -54,12 +54,12 @@ impl FindingSeries {
         let mut impacts: Vec<Series> = Vec::new();
         let mut culprits: Vec<Series> = Vec::new();
         for HeldFinding { labels, severity, impact, culprit, .. } in shown {
-            let with = |label: Label| labels.iter().cloned().chain([label]).collect();
+            let with = |label: SeriesLabel| labels.iter().cloned().chain([label]).collect();
             if let Some((name, share)) = culprit {
-                let labels = with(Label::new("culprit", "whyslow.culprit", name));
+                let labels = with(SeriesLabel::new("culprit", "whyslow.culprit", name));
                 culprits.push(Series { labels, value: SeriesValue::Number(*share) });
             }
-            let labels = with(Label::new("severity", "whyslow.severity", severity));
+            let labels = with(SeriesLabel::new("severity", "whyslow.severity", severity));
             impacts.push(Series { labels, value: SeriesValue::Number(*impact) });
         }
         (families(diagnosis, end, impacts, culprits), omitted)
@@ -86,7 +86,7 @@ impl FindingSeries {
 
 fn families(diagnosis: &Diagnosis, end: f64, impacts: Vec<Series>, culprits: Vec<Series>) -> Vec<MetricFamily> {
     let verdicts = [Verdict::Bottleneck, Verdict::Healthy, Verdict::Undetermined].map(|verdict| Series {
-        labels: vec![Label::new("verdict", "whyslow.verdict", word(verdict))],
+        labels: vec![SeriesLabel::new("verdict", "whyslow.verdict", word(verdict))],
         value: SeriesValue::Number(f64::from(u8::from(diagnosis.verdict == verdict))),
     });
     let blind_spots = Series::plain(diagnosis.blind_spots.len() as f64);
@@ -147,7 +147,7 @@ fn rank(severity: &str) -> usize {
 
 /// Returns the labels of a finding without its severity and its process: a PID would create a series for each run of a
 /// program.
-fn labels(finding: &Finding) -> Vec<Label> {
+fn labels(finding: &Finding) -> Vec<SeriesLabel> {
     let subject = &finding.subject;
     let namespace = subject.netns.as_deref().unwrap_or_default();
     let labels = [
@@ -157,7 +157,7 @@ fn labels(finding: &Finding) -> Vec<Label> {
         ("netns", "whyslow.network.namespace", namespace),
     ];
     let labels = labels.into_iter().filter(|(_, _, value)| !value.is_empty());
-    labels.map(|(name, attribute, value)| Label::new(name, attribute, value)).collect()
+    labels.map(|(name, attribute, value)| SeriesLabel::new(name, attribute, value)).collect()
 }
 
 fn word(verdict: Verdict) -> &'static str {
@@ -176,7 +176,7 @@ pub(crate) mod tests {
 
     pub(crate) fn diagnosis(verdict: Verdict, findings: Vec<Finding>) -> Diagnosis {
         let host = Host { name: Some("db1".into()), ..Host::default() };
-        Diagnosis { host, findings, ..Diagnosis::new(verdict, TimeSpan::of(Origin::Live, 10.0, 11)) }
+        Diagnosis { host, findings, ..Diagnosis::new(verdict, TimeSpan::new(Origin::Live, 10.0, 11)) }
     }
 
     pub(crate) fn finding(id: &str, name: &str, pid: Option<u32>, impact: f64, confidence: Confidence) -> Finding {

@@ -25,5 +25,5 @@ pub use judgement::FindingSeries;
 pub use ranking::most_active;
 pub use remote_write::RemoteWrite;
 pub use rows::{FactColumns, RowFacts};
-pub use selection::{Entities, Rows, SelectedFamily, Selection, SelectionError};
-pub use series::{Buckets, Label, MetricFamily, OtelMetric, Series, SeriesKind, SeriesValue};
+pub use selection::{Entities, RowSelection, SelectedFamily, Selection, SelectionError};
+pub use series::{Buckets, MetricFamily, OtelMetric, Series, SeriesKind, SeriesLabel, SeriesValue};

@@ -1,7 +1,7 @@
 //! OTLP messages, according to their official protobuf definition: metrics, and findings as events in logs.
 
 use crate::judgement::severity;
-use crate::series::{Label, MetricFamily, SeriesKind, SeriesValue};
+use crate::series::{MetricFamily, SeriesKind, SeriesLabel, SeriesValue};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsServiceRequest, ExportMetricsServiceResponse};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyKind;
@@ -141,7 +141,7 @@ fn resource(host: &HostResource) -> Resource {
     Resource { attributes, ..Resource::default() }
 }
 
-fn attribute(label: &Label) -> KeyValue {
+fn attribute(label: &SeriesLabel) -> KeyValue {
     text(&label.attribute, &label.value)
 }
 

@@ -102,7 +102,7 @@ fn compressed(message: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::{Label, Series, SeriesValue};
+    use crate::series::{Series, SeriesLabel, SeriesValue};
 
     fn read(batch: &[u8]) -> Vec<(String, u64, i64)> {
         let message = snap::raw::Decoder::new().decompress_vec(batch).unwrap();
@@ -116,8 +116,10 @@ mod tests {
     }
 
     fn family(device: &str) -> MetricFamily {
-        let series =
-            Series { labels: vec![Label::new("device", "system.device", device)], value: SeriesValue::Number(7.5) };
+        let series = Series {
+            labels: vec![SeriesLabel::new("device", "system.device", device)],
+            value: SeriesValue::Number(7.5),
+        };
         MetricFamily::own_gauge("whyslow_disk_in_flight", "x", "1", "", vec![series])
     }
 

@@ -1,6 +1,6 @@
 //! Selects the rows of a family to export, and their names: the values of other rows are already included in these.
 
-use crate::selection::{Rows, SelectedFamily};
+use crate::selection::{RowSelection, SelectedFamily};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Name, Value};
@@ -31,10 +31,10 @@ pub struct RowFacts {
 
 impl FactColumns {
     /// Finds the columns of a family.
-    pub fn of(selected: &SelectedFamily) -> Self {
+    pub fn for_family(selected: &SelectedFamily) -> Self {
         let metrics = selected.info.metrics;
         let column = |name: &str| metrics.iter().position(|metric| metric.name == name);
-        let of_mounts = |name: &str| column(name).filter(|_| selected.rows == Rows::FileSystems);
+        let of_mounts = |name: &str| column(name).filter(|_| selected.rows == RowSelection::FileSystems);
         Self {
             identity: metrics.iter().position(|metric| metric.identifies),
             kernel_thread: column("kernel_thread").filter(|_| selected.named_by.is_some()),
@@ -74,7 +74,7 @@ impl FactColumns {
     }
 }
 
-impl Rows {
+impl RowSelection {
     /// Returns whether each of these simultaneous rows is exported.
     pub fn are_exported(self, rows: &[(&[KeyPart], &RowFacts)]) -> Vec<bool> {
         match self {

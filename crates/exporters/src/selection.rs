@@ -28,7 +28,7 @@ pub struct SelectedFamily {
     /// Column with the text that names an entity instead of its key: tasks would otherwise be named by PID.
     pub named_by: Option<usize>,
     /// The rows to export.
-    pub rows: Rows,
+    pub rows: RowSelection,
 }
 
 /// Entities of a family that get series.
@@ -44,7 +44,7 @@ pub enum Entities {
 
 /// Rows of a family that are exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowSelection {
     /// All rows.
     All,
     /// Rows with the kernel's own number, if any row has one: whole disks, but not partitions.
@@ -63,11 +63,11 @@ struct FamilyTraits {
     entities: Entities,
     /// As in [`SelectedFamily::rank`].
     rank: &'static [&'static [&'static str]],
-    rows: Rows,
+    rows: RowSelection,
 }
 
 const fn one(family: &'static str, metrics: &'static [&'static str]) -> FamilyTraits {
-    FamilyTraits { family, metrics, entities: Entities::Most(1), rank: &[], rows: Rows::All }
+    FamilyTraits { family, metrics, entities: Entities::Most(1), rank: &[], rows: RowSelection::All }
 }
 
 /// Families in the order in which they get their share of the series.
@@ -126,7 +126,7 @@ const TRAITS: [FamilyTraits; 15] = [
     FamilyTraits {
         entities: Entities::Most(4),
         rank: &[&["weighted_time"], &["busy_time"], &["reads", "writes"]],
-        rows: Rows::Identified,
+        rows: RowSelection::Identified,
         ..one(
             "disk",
             &[
@@ -145,7 +145,7 @@ const TRAITS: [FamilyTraits; 15] = [
     FamilyTraits {
         entities: Entities::Most(4),
         rank: &[&["size"]],
-        rows: Rows::FileSystems,
+        rows: RowSelection::FileSystems,
         ..one("mount", &["size", "available"])
     },
     FamilyTraits {
@@ -160,7 +160,7 @@ const TRAITS: [FamilyTraits; 15] = [
         entities: Entities::MostAndOthers(4),
         // Controllers of version 1 may be missing individually.
         rank: &[&["cpu_usage"], &["faults"], &["memory"], &["pids"]],
-        rows: Rows::Leaves,
+        rows: RowSelection::Leaves,
         ..one("group", &["cpu_usage", "throttled_time", "memory", "oom_kills"])
     },
     FamilyTraits {
@@ -248,7 +248,7 @@ impl Selection {
     ///
     /// # Errors
     /// Fails if a word names nothing, or something that is not exported.
-    pub fn of(words: &[String], top: Option<usize>, most_series: usize) -> Result<Self, SelectionError> {
+    pub fn parse(words: &[String], top: Option<usize>, most_series: usize) -> Result<Self, SelectionError> {
         let mut selection = Self { families: Vec::new(), most_series };
         for word in words {
             if word == Self::DEFAULT {
@@ -297,7 +297,7 @@ impl Selection {
     }
 
     fn add(&mut self, family: &str, metric: Option<&str>) -> Result<(), SelectionError> {
-        let new = SelectedFamily::of(family, metric)?;
+        let new = SelectedFamily::select(family, metric)?;
         match self.families.iter_mut().find(|known| known.info.name == new.info.name) {
             Some(known) => {
                 known.columns.extend(new.columns);
@@ -317,7 +317,7 @@ impl SelectedFamily {
         self.columns.clone().into_iter().filter_map(|column| all.get(column))
     }
 
-    fn of(name: &str, metric: Option<&str>) -> Result<Self, SelectionError> {
+    fn select(name: &str, metric: Option<&str>) -> Result<Self, SelectionError> {
         let all = families();
         let info = all.iter().find(|family| family.is_named(name)).cloned().ok_or_else(|| {
             let known = all.iter().map(|family| family.name);
@@ -363,7 +363,7 @@ impl SelectedFamily {
             let is_counter = |column: &&usize| info.metrics[**column].kind == MetricKind::Counter;
             rank.extend(columns.iter().find(is_counter).or(columns.first()).map(|column| vec![*column]));
         }
-        let rows = traits.map_or(Rows::All, |traits| traits.rows);
+        let rows = traits.map_or(RowSelection::All, |traits| traits.rows);
         Ok(Self { info, columns, entities, rank, named_by, rows })
     }
 
@@ -386,7 +386,7 @@ mod tests {
 
     fn selected(words: &[&str]) -> Result<Selection, SelectionError> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Selection::of(&words, None, Selection::MOST_SERIES)
+        Selection::parse(&words, None, Selection::MOST_SERIES)
     }
 
     #[test]

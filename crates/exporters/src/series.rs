@@ -65,7 +65,7 @@ pub enum SeriesKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Its labels, in the catalogue's order; none of them is empty.
-    pub labels: Vec<Label>,
+    pub labels: Vec<SeriesLabel>,
     /// Its value.
     pub value: SeriesValue,
 }
@@ -79,7 +79,7 @@ impl Series {
 
 /// A label, which OpenTelemetry calls an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Label {
+pub struct SeriesLabel {
     /// The Prometheus label.
     pub name: &'static str,
     /// The OpenTelemetry attribute.
@@ -91,7 +91,7 @@ pub struct Label {
 /// Maximum length of a label's value, in bytes; receivers reject series with longer ones.
 const LONGEST_VALUE: usize = 1024;
 
-impl Label {
+impl SeriesLabel {
     /// Creates a label, truncating the value to the maximum length.
     pub fn new(name: &'static str, attribute: impl Into<String>, value: &str) -> Self {
         let end = value.floor_char_boundary(LONGEST_VALUE);

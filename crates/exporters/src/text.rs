@@ -98,7 +98,7 @@ fn escaped(value: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::{Buckets, Label};
+    use crate::series::{Buckets, SeriesLabel};
     use proptest::prelude::*;
 
     fn family(kind: SeriesKind, series: Vec<Series>) -> MetricFamily {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn labelled(value: &str) -> Series {
-        Series { labels: vec![Label::new("point", "x", value)], value: SeriesValue::Number(0.5) }
+        Series { labels: vec![SeriesLabel::new("point", "x", value)], value: SeriesValue::Number(0.5) }
     }
 
     #[test]
@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn buckets_are_cumulative() {
         let buckets = Buckets { bounds: vec![0.5, 2.0], counts: vec![1, 0, 3], sum: 12.5 };
-        let series = Series { labels: vec![Label::new("device", "x", "sda")], value: SeriesValue::Histogram(buckets) };
+        let series =
+            Series { labels: vec![SeriesLabel::new("device", "x", "sda")], value: SeriesValue::Histogram(buckets) };
         let text = exposition(&[family(SeriesKind::Histogram, vec![series])]);
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(

@@ -1,14 +1,14 @@
 //! Command line of `whyslow-fleet`.
 
 use crate::commands::{change, compact, forecast, host, outliers, serve, sick, sql, tables, why};
-use crate::{Failure, Options};
+use crate::{DisplayOptions, Failure, PROGRAM};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::process::ExitCode;
-use whyslow_manual::ManArgs;
+use whyslow_command::{HelpSection, ManArgs, after_help, in_one_line};
 
 /// Sections that follow the options in `--help`, as title and text.
-const SECTIONS: [whyslow_manual::Section; 3] = [
+const SECTIONS: [HelpSection; 3] = [
     (
         "Examples",
         "\
@@ -56,17 +56,12 @@ TZ                   the local time zone (--utc overrides it)",
     ),
 ];
 
-fn sections() -> String {
-    let section = |(title, text): &(&str, &str)| format!("{title}:\n  {}", text.replace('\n', "\n  "));
-    SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n\n")
-}
-
 /// Asks all machines that ship to one store a question: which are sick, with what, and since when.
 #[derive(Debug, Parser)]
-#[command(name = "whyslow-fleet", version, after_help = sections(), arg_required_else_help = true)]
+#[command(name = "whyslow-fleet", version, after_help = after_help(&SECTIONS), arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    options: Options,
+    options: DisplayOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -86,7 +81,7 @@ enum Command {
     /// Show what will run out, and when
     Forecast(forecast::ForecastArgs),
     /// Serve a page with all of this, on this machine unless told otherwise
-    Serve(serve::ServeArgs),
+    Serve(serve::FleetServeArgs),
     /// Answer a question in SQL
     Sql(sql::SqlArgs),
     /// Describe the tables, or the columns of one
@@ -109,8 +104,8 @@ enum Command {
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let cli = Cli::try_parse().map_err(|error| {
         if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            let message = in_one_line(&error);
-            return Failure::usage(format!("{message}; 'whyslow-fleet --help' shows the usage")).report();
+            let message = in_one_line(&error.to_string());
+            return Failure::usage(format!("{message}; 'whyslow-fleet --help' shows the usage")).report(PROGRAM);
         }
         let _ = error.print();
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -121,13 +116,6 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         unsafe { std::env::set_var("TZ", "UTC") };
     }
     Ok(cli)
-}
-
-/// Returns clap's message on one line, without the usage.
-pub(crate) fn in_one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let message = text.split("\n\n").next().unwrap_or_default();
-    message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Cli {
@@ -147,12 +135,12 @@ impl Cli {
             Command::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Self::command(), "whyslow-fleet", &mut script);
-                crate::options::print(&String::from_utf8_lossy(&script))?;
+                whyslow_command::print(script)?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Man(args) => {
                 let page = args.page(&Self::command(), &SECTIONS).map_err(Failure::usage)?;
-                crate::options::print(&String::from_utf8_lossy(&page))?;
+                whyslow_command::print(page)?;
                 Ok(ExitCode::SUCCESS)
             }
         }
@@ -180,6 +168,6 @@ mod tests {
 
     #[test]
     fn the_help_fits_a_terminal() {
-        assert!(sections().lines().filter(|line| !line.contains(" sql ")).all(|line| line.len() <= 80));
+        assert!(after_help(&SECTIONS).lines().filter(|line| !line.contains(" sql ")).all(|line| line.len() <= 80));
     }
 }

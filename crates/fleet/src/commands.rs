@@ -35,7 +35,7 @@ pub struct Answer<T> {
 
 impl<T> Answer<T> {
     /// Creates the answer for the span of a fleet, with the rows that were left out.
-    pub fn of(fleet: &Fleet, schema: &'static str, content: T) -> Self {
+    pub fn new(fleet: &Fleet, schema: &'static str, content: T) -> Self {
         let Span { from_ms, to_ms } = fleet.span();
         Self { schema, from: rfc3339(from_ms), to: rfc3339(to_ms), content, left_out: fleet.left_out() }
     }

@@ -7,7 +7,7 @@
 mod merge;
 mod requests;
 
-use crate::failure::is_gone;
+use crate::failure::{OrFailure, is_gone, words};
 use crate::left_out::{LeftOut, LeftOutLog};
 use crate::span::DAY_MS;
 use crate::store::{AT_ONCE, Sources, StoredFile, newest};
@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, Table, tables};
+use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, TableSpec, tables};
 
 /// Hosts ship the end of an hour some time after it.
 const SETTLE_MS: i64 = 15 * 60_000;
@@ -72,20 +72,20 @@ impl Compactor {
     pub async fn pass(&self, now_ms: i64, stop: &AtomicBool) -> std::result::Result<Report, Failure> {
         let (mut report, left_out) = (Report::default(), LeftOutLog::default());
         for table in tables() {
-            let mut days: BTreeSet<Date> = self.store.days(INCOMING, &table.name).await?;
-            days.extend(self.store.days(COMPACTED, &table.name).await?);
+            let mut days: BTreeSet<Date> = self.store.days(INCOMING, &table.name).await.or_failure()?;
+            days.extend(self.store.days(COMPACTED, &table.name).await.or_failure()?);
             for day in days {
-                self.day(table, day, now_ms, stop, (&mut report, &left_out)).await?;
+                self.day(table, day, now_ms, stop, (&mut report, &left_out)).await.or_failure()?;
             }
         }
-        report.requests = self.delete_requests(now_ms).await?;
+        report.requests = self.delete_requests(now_ms).await.or_failure()?;
         report.left_out = left_out.all();
         Ok(report)
     }
 
     async fn day(
         &self,
-        table: &'static Table,
+        table: &'static TableSpec,
         day: Date,
         now_ms: i64,
         stop: &AtomicBool,
@@ -108,7 +108,7 @@ impl Compactor {
             match self.hour(files, now_ms, report, left_out).await {
                 // Another compactor was faster.
                 Err(error) if is_gone(&error) || is_taken(&error) => {}
-                Err(error) => report.failed.push(format!("{} of {hour}: {}", table.name, Failure::from(error))),
+                Err(error) => report.failed.push(format!("{} of {hour}: {}", table.name, words(&error))),
                 Ok(()) => {}
             }
         }
@@ -148,7 +148,7 @@ impl Compactor {
     /// Writes the next generation of an hour.
     async fn compact(
         &self,
-        table: &'static Table,
+        table: &'static TableSpec,
         hour: Hour,
         newest: Option<&StoredFile>,
         sources: Sources,
@@ -208,7 +208,7 @@ impl Compactor {
 
 /// Files of a table and hour.
 struct HourOfTable {
-    table: &'static Table,
+    table: &'static TableSpec,
     hour: Hour,
     incoming: Vec<StoredFile>,
     compacted: Vec<StoredFile>,

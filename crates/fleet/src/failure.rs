@@ -1,79 +1,38 @@
-//! Error type of the program.
+//! Errors of the engine and of the store in words.
 
+use crate::PROGRAM;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use std::error::Error;
-use std::fmt;
-use std::io::{self, Write};
-use std::process::ExitCode;
-use whyslow_model::human::without_error_numbers;
-use whyslow_show::escape;
+use whyslow_command::Failure;
 
-/// Reason why there is no answer, with its exit status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    what: String,
-    status: u8,
+/// Converts the errors of the engine and of the store into those of the program.
+pub(crate) trait OrFailure<T> {
+    /// Replaces the error by one in words.
+    fn or_failure(self) -> Result<T, Failure>;
 }
 
-impl Failure {
-    /// Creates an error for wrong usage or an unreadable store.
-    pub fn usage(what: impl Into<String>) -> Self {
-        Self { what: what.into(), status: 2 }
-    }
-
-    /// Creates an error for Ctrl-C before there was an answer.
-    pub(crate) fn interrupted() -> Self {
-        Self { what: "interrupted; the query was cancelled".to_owned(), status: 130 }
-    }
-
-    /// Creates an error for an empty answer.
-    pub fn nothing(what: impl Into<String>) -> Self {
-        Self { what: what.into(), status: 1 }
-    }
-
-    /// Returns whether the answer is empty; otherwise the query is wrong or the store cannot be read.
-    pub fn is_nothing(&self) -> bool {
-        self.status == 1
-    }
-
-    /// Prints the error on stderr in one line and returns the exit status.
-    pub fn report(&self) -> ExitCode {
-        complain(&self.what);
-        ExitCode::from(self.status)
+impl<T> OrFailure<T> for Result<T, DataFusionError> {
+    fn or_failure(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::usage(words(&error)))
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl Error for Failure {}
-
-impl From<DataFusionError> for Failure {
-    fn from(error: DataFusionError) -> Self {
-        Self::usage(words(&error))
-    }
-}
-
-impl From<object_store::Error> for Failure {
-    fn from(error: object_store::Error) -> Self {
-        Self::usage(of_store(&error))
+impl<T> OrFailure<T> for object_store::Result<T> {
+    fn or_failure(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::usage(of_store(&error)))
     }
 }
 
 /// Prints a message on stderr.
 pub(crate) fn complain(what: &str) {
-    // With stderr closed, there is nowhere to report to.
-    let _ = writeln!(io::stderr(), "whyslow-fleet: {}", escape::terminal(&without_error_numbers(what)));
+    whyslow_command::complain(PROGRAM, what);
 }
 
 /// Formats an engine error without its type names.
-fn words(error: &DataFusionError) -> String {
+pub(crate) fn words(error: &DataFusionError) -> String {
     match error.find_root() {
-        DataFusionError::SQL(error, _) => invalid_sql(error).what,
+        DataFusionError::SQL(error, _) => invalid_sql(error).words().to_owned(),
         DataFusionError::ObjectStore(error) => of_store(error),
         DataFusionError::ResourcesExhausted(_) => {
             "the query needs more memory than it may take: ask for less, or give it more (--memory 4G)".to_owned()

@@ -3,8 +3,9 @@
 mod embedded;
 mod rows;
 
-pub use rows::Rows;
+pub use rows::QueryRows;
 
+use crate::failure::OrFailure;
 use crate::left_out::{LeftOut, LeftOutLog};
 use crate::trino::Trino;
 use crate::{Failure, Span, Store};
@@ -51,15 +52,15 @@ impl Fleet {
     /// # Errors
     /// Fails if it cannot be opened.
     pub fn open(store: &str, span: Span) -> Result<Self, Failure> {
-        Self::of(Store::open(store)?, span, MEMORY)
+        Self::embedded(Store::open(store)?, span, MEMORY)
     }
 
     /// Creates a fleet on a store; `memory` limits a query, in bytes.
     ///
     /// # Errors
     /// Fails if the engine cannot be started.
-    pub fn of(store: Store, span: Span, memory: u64) -> Result<Self, Failure> {
-        let engine = Engine::Embedded(Embedded::new(store, memory)?);
+    pub fn embedded(store: Store, span: Span, memory: u64) -> Result<Self, Failure> {
+        let engine = Engine::Embedded(Embedded::new(store, memory).or_failure()?);
         Ok(Self::new(Shared { runtime: runtime()?, engine }, span))
     }
 
@@ -97,7 +98,7 @@ impl Fleet {
     ///
     /// # Errors
     /// Fails if the query is not allowed or not valid, or if the store cannot be read.
-    pub fn query(&self, sql: &str) -> Result<Rows, Failure> {
+    pub fn query(&self, sql: &str) -> Result<QueryRows, Failure> {
         self.query_some(sql, usize::MAX)
     }
 
@@ -105,7 +106,7 @@ impl Fleet {
     ///
     /// # Errors
     /// Fails as [`query`](Self::query) does.
-    pub fn query_some(&self, sql: &str, most: usize) -> Result<Rows, Failure> {
+    pub fn query_some(&self, sql: &str, most: usize) -> Result<QueryRows, Failure> {
         self.shared.runtime.block_on(async {
             match &self.shared.engine {
                 Engine::Embedded(engine) => engine.answer(sql, self.span, most, &self.left_out).await,
@@ -121,7 +122,7 @@ impl Fleet {
     pub fn hosts(&self, span: Span) -> Result<BTreeMap<String, Hour>, Failure> {
         self.shared.runtime.block_on(async {
             match &self.shared.engine {
-                Engine::Embedded(engine) => Ok(engine.hosts(span).await?),
+                Engine::Embedded(engine) => engine.hosts(span).await.or_failure(),
                 Engine::Trino(engine) => engine.hosts(span, &self.left_out).await,
             }
         })

@@ -22,17 +22,20 @@ mod table;
 mod trino;
 pub mod validity;
 
-pub use failure::Failure;
-pub use fleet::{Fleet, Rows};
+pub use fleet::{Fleet, QueryRows};
 pub use left_out::LeftOut;
-pub use options::{Options, QueryOptions};
+pub use options::QueryOptions;
 pub use period::Period;
 pub use span::Span;
 pub use store::Store;
+pub use whyslow_command::{DisplayOptions, Failure};
 
 use std::process::ExitCode;
 
+/// Name of the program in messages.
+const PROGRAM: &str = "whyslow-fleet";
+
 /// Runs the command line of `whyslow-fleet`.
 pub fn run() -> ExitCode {
-    args::parse().map_or_else(|status| status, |cli| cli.run().unwrap_or_else(|failure| failure.report()))
+    args::parse().map_or_else(|status| status, |cli| cli.run().unwrap_or_else(|failure| failure.report(PROGRAM)))
 }

@@ -1,17 +1,12 @@
-//! Options for the store, the engine and the output, and functions that print to stdout.
+//! Options for the store and the engine, and functions that print answers.
 
 use crate::left_out::LeftOut;
 use crate::trino::{Address, Trino};
 use crate::{Failure, Fleet, Period, Span, Store};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
-use std::io::{self, ErrorKind, IsTerminal, Write};
-use whyslow_show::json;
-use whyslow_show::text::{Sheet, TextStyle};
-
-const WIDTH_WITHOUT_TERMINAL: usize = 80;
-/// Longer lines are harder to read.
-const WIDEST: usize = 120;
+use whyslow_command::DisplayOptions;
+use whyslow_show::text::Sheet;
 
 /// Environment variable that names the store.
 const STORE: &str = "WHYSLOW_FLEET_STORE";
@@ -39,31 +34,6 @@ pub struct QueryOptions {
     /// Memory that a query may take in this program, such as 512M or 4G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, display_order = 902)]
     pub memory: u64,
-}
-
-/// How to draw.
-#[derive(Clone, Debug, Args)]
-pub struct Options {
-    /// Write JSON
-    #[arg(long, global = true, display_order = 1000)]
-    pub json: bool,
-    /// Show and read times in UTC instead of the local time zone
-    #[arg(long, global = true, display_order = 1002)]
-    pub utc: bool,
-    /// When to use color; auto: on a terminal, unless NO_COLOR is set
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 1003)]
-    pub color: Colour,
-    /// Width of the output in columns, at least 40 [default: the terminal's, at most 120; 80 without a terminal]
-    #[arg(long, value_name = "COLUMNS", value_parser = width, global = true, display_order = 1004)]
-    pub width: Option<u16>,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    Auto,
-    Always,
-    Never,
 }
 
 impl StoreOptions {
@@ -98,7 +68,7 @@ impl QueryOptions {
     /// Fails if no store was named, the store cannot be opened, or Trino does not answer.
     pub fn open_span(&self, span: Span) -> Result<Fleet, Failure> {
         match named(self.engine.as_ref(), ENGINE) {
-            None => Fleet::of(self.store.open()?, span, self.memory),
+            None => Fleet::embedded(self.store.open()?, span, self.memory),
             Some(address) => Fleet::of_trino(Trino::new(&Address::parse(&address)?, self.store.open_named()?)?, span),
         }
     }
@@ -109,36 +79,20 @@ fn named(option: Option<&String>, variable: &str) -> Option<String> {
     option.cloned().or_else(|| std::env::var(variable).ok().filter(|value| !value.is_empty()))
 }
 
-impl Options {
-    /// Writes a document to stdout: as JSON, or as the text that `draw` produces.
-    ///
-    /// # Errors
-    /// Fails if stdout cannot be written.
-    pub fn show<T: Serialize>(&self, document: &T, draw: impl FnOnce(&mut Sheet)) -> Result<(), Failure> {
-        if self.json {
-            return print(&json::pretty(document));
-        }
-        let mut sheet = Sheet::new(self.style());
+/// Writes a document to stdout: as JSON, or as the text that `draw` produces.
+///
+/// # Errors
+/// Fails if stdout cannot be written.
+pub fn show<T: Serialize>(
+    options: &DisplayOptions,
+    document: &T,
+    draw: impl FnOnce(&mut Sheet),
+) -> Result<(), Failure> {
+    options.show(document, |style| {
+        let mut sheet = Sheet::new(*style);
         draw(&mut sheet);
-        print(&sheet.finish())
-    }
-
-    fn style(&self) -> TextStyle {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colour = match self.color {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
-        };
-        TextStyle { width: self.width.map_or_else(terminal_width, usize::from), colour, all: false, utc: self.utc }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { json: false, utc: true, color: Colour::Never, width: None }
-    }
+        sheet.finish()
+    })
 }
 
 /// Adds a note about left-out data at the end of an answer.
@@ -162,26 +116,6 @@ pub fn note_left_out(sheet: &mut Sheet, left_out: &[LeftOut]) {
     sheet.remark(&format!("Left out: {}{others}.", named.join(", ")));
 }
 
-/// Writes to stdout. A reader that closes the pipe early (`whyslow-fleet sick | head -1`) is not an error.
-///
-/// # Errors
-/// Fails if stdout cannot be written.
-pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
-        _ => Ok(()),
-    }
-}
-
-fn terminal_width() -> usize {
-    terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH_WITHOUT_TERMINAL, |(w, _)| usize::from(w.0).min(WIDEST))
-}
-
-fn width(text: &str) -> Result<u16, String> {
-    text.parse().ok().filter(|width| *width >= 40).ok_or_else(|| "the width must be at least 40 columns".into())
-}
-
 /// Parses a size such as `512M` or `4G`, in binary multiples.
 fn size(text: &str) -> Result<u64, String> {
     let wrong = || "not a size such as 512M or 4G".to_owned();
@@ -199,6 +133,7 @@ fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_show::text::TextStyle;
 
     #[test]
     fn sizes_are_read() {
@@ -212,8 +147,7 @@ mod tests {
     #[test]
     fn what_was_left_out_is_named() {
         let out = |host: &str, rows: u64| LeftOut { host: host.into(), reason: "x".into(), files: 1, rows };
-        let options = Options::default();
-        let mut sheet = Sheet::new(options.style());
+        let mut sheet = Sheet::new(TextStyle { width: 80, colour: false, all: false, utc: true });
         note_left_out(&mut sheet, &[out("a", 0), out("b", 1), out("c", 7), out("d", 1), out("e", 1)]);
         assert_eq!(sheet.finish(), "Left out: 1 file of a (x), 1 row of b (x), 7 rows of c (x); 2 more with --json.\n");
     }

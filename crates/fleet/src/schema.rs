@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
-use whyslow_rollup::{ColumnKind, Hour, Table};
+use whyslow_rollup::{ColumnKind, Hour, TableSpec};
 
 /// Partition column with the day of a file.
 pub const DAY: &str = "day";
@@ -30,7 +30,7 @@ pub fn stored_type(kind: ColumnKind) -> DataType {
 }
 
 /// Returns the Arrow schema of a table's files.
-pub fn file_schema(table: &Table) -> SchemaRef {
+pub fn file_schema(table: &TableSpec) -> SchemaRef {
     let field = |column: &whyslow_rollup::Column| Field::new(&column.name, arrow_type(column.kind), true);
     Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()))
 }

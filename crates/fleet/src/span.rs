@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_span_knows_its_hours() {
         let span = Span { from_ms: ms("2026-11-26T14:30:00Z"), to_ms: ms("2026-11-26T17:00:00Z") };
-        let hour = |text: &str| Hour::of(ms(text)).unwrap();
+        let hour = |text: &str| Hour::from_ms(ms(text)).unwrap();
         let touched = ["13", "14", "15", "16", "17"].map(|at| span.touches(hour(&format!("2026-11-26T{at}:00:00Z"))));
         assert_eq!(touched, [false, true, true, true, false]);
         let covered = ["14", "15", "16"].map(|at| span.covers(hour(&format!("2026-11-26T{at}:00:00Z"))));

@@ -22,8 +22,9 @@ pub fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 /// Returns the condition that a file may have rows of a span, using only the partitions.
 pub(crate) fn partitions(span: Span) -> String {
     let margin = crate::validity::MARGIN_MS;
-    let partition =
-        |ms: i64| Hour::of(ms).map_or(["9999-12-31".into(), "23".into()], partition_values).map(|value| text(&value));
+    let partition = |ms: i64| {
+        Hour::from_ms(ms).map_or(["9999-12-31".into(), "23".into()], partition_values).map(|value| text(&value))
+    };
     let [first_day, first_hour] = partition(span.from_ms.saturating_sub(margin));
     let [last_day, last_hour] = partition(span.to_ms.saturating_add(margin));
     format!(

@@ -7,7 +7,7 @@
 mod open;
 mod sources;
 
-pub use sources::{Source, Sources, tag};
+pub use sources::{SourceFile, Sources, tag};
 
 use crate::Span;
 use crate::validity::{self, ValidRows};
@@ -24,7 +24,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, Table, VERSION};
+use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, TableSpec, VERSION};
 
 /// Maximum number of concurrent requests to the store.
 pub(crate) const AT_ONCE: usize = 16;
@@ -67,14 +67,14 @@ pub struct HourFiles {
 #[derive(Debug)]
 pub struct HostFile {
     /// Identity of the file, as recorded in the compacted file.
-    pub source: Source,
+    pub source: SourceFile,
     /// Valid rows, or the reason why the file does not count.
     pub rows: Result<ValidRows, String>,
 }
 
 impl Store {
     /// Creates a store from an object store: for tests, and for stores that [`open`](Self::open) does not support.
-    pub fn of(objects: Arc<dyn ObjectStore>) -> Self {
+    pub fn from_objects(objects: Arc<dyn ObjectStore>) -> Self {
         Self { objects }
     }
 
@@ -149,7 +149,7 @@ impl Store {
             HourFiles { hour, compacted, replaced: BTreeSet::new(), incoming: Vec::new(), unreadable: Vec::new() };
         for file in incoming {
             match sources.same(&file.meta) {
-                Some(Source { left_out: Some(reason), .. }) => files.unreadable.push((file, reason.clone())),
+                Some(SourceFile { left_out: Some(reason), .. }) => files.unreadable.push((file, reason.clone())),
                 Some(_) => {}
                 None => {
                     files.replaced.extend(file.place.host().map(str::to_owned));
@@ -162,9 +162,9 @@ impl Store {
 
     /// Reads a host's file. Returns the identity of what was read: the host may have replaced the file since it was
     /// listed.
-    pub async fn read(&self, file: &StoredFile, table: &Table) -> QueryResult<HostFile> {
+    pub async fn read(&self, file: &StoredFile, table: &TableSpec) -> QueryResult<HostFile> {
         let got = self.objects.get(&file.meta.location).await?;
-        let mut source = Source {
+        let mut source = SourceFile {
             name: file.meta.location.filename().unwrap_or_default().to_owned(),
             size: got.meta.size,
             tag: tag(&got.meta),
@@ -193,7 +193,7 @@ impl Store {
     /// Returns the sources of a compacted file.
     pub async fn sources(&self, file: &StoredFile) -> QueryResult<Sources> {
         let metadata = self.reader(file)?.get_metadata(Some(&ArrowReaderOptions::new())).await?;
-        Ok(Sources::of(metadata.file_metadata()))
+        Ok(Sources::from_metadata(metadata.file_metadata()))
     }
 
     /// Returns the hosts that shipped data to a table in a span, each with the last hour: from the file names, without

@@ -29,7 +29,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::union::UnionExec;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
-use whyslow_rollup::{AT, HOST, Table, table, tables};
+use whyslow_rollup::{AT, HOST, TableSpec, table, tables};
 
 /// URL of the store in query plans.
 pub(crate) const STORE_URL: &str = "store://fleet";
@@ -42,7 +42,7 @@ pub(crate) const SCHEMA: &str = whyslow_rollup::VERSION;
 pub(crate) const INVENTORY_REACH_MS: i64 = 2 * crate::span::DAY_MS;
 
 /// Returns the time range of a table's rows for a question about this span.
-pub(crate) fn reach(table: &Table, span: Span) -> Span {
+pub(crate) fn reach(table: &TableSpec, span: Span) -> Span {
     span.extended_back(if table.name == "inventory" { INVENTORY_REACH_MS } else { 0 })
 }
 
@@ -89,7 +89,7 @@ impl SchemaProvider for FleetTables {
 /// A table over the files that count.
 #[derive(Clone, Debug)]
 struct FleetTable {
-    table: &'static Table,
+    table: &'static TableSpec,
     /// Columns of the files, then the partitions.
     columns: TableSchema,
     store: Store,

@@ -13,14 +13,15 @@ mod question;
 pub(crate) use address::{Address, SchemaName};
 
 use crate::cell::text;
+use crate::failure::OrFailure;
 use crate::left_out::LeftOutLog;
 use crate::span::{DAY_MS, HOUR_MS};
 use crate::table::reach;
-use crate::{Failure, Rows, Span, Store, sql};
+use crate::{Failure, QueryRows, Span, Store, sql};
 use client::Client;
 use question::Question;
 use std::collections::BTreeMap;
-use whyslow_rollup::{Hour, Table};
+use whyslow_rollup::{Hour, TableSpec};
 
 /// Reason why a host's file is not in an answer.
 const NOT_COMPACTED: &str = "not compacted yet, and Trino reads compacted files";
@@ -72,27 +73,27 @@ impl Trino {
         span: Span,
         most: usize,
         left_out: &LeftOutLog,
-    ) -> Result<Rows, Failure> {
+    ) -> Result<QueryRows, Failure> {
         let question = Question::parse(sql)?;
         let (rows, ()) =
             tokio::try_join!(self.ask(&question, span, most), self.list(&question.tables, span, left_out))?;
         Ok(rows)
     }
 
-    async fn ask(&self, question: &Question, span: Span, most: usize) -> Result<Rows, Failure> {
+    async fn ask(&self, question: &Question, span: Span, most: usize) -> Result<QueryRows, Failure> {
         self.client.query(&question.over(span, &self.schema), most).await
     }
 
     /// Logs the hosts' files of these tables that Trino does not read.
-    async fn list(&self, tables: &[&'static Table], span: Span, left_out: &LeftOutLog) -> Result<(), Failure> {
+    async fn list(&self, tables: &[&'static TableSpec], span: Span, left_out: &LeftOutLog) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
         for table in tables {
             let span = reach(table, span);
             if !left_out.begins(&table.name, span) {
                 continue;
             }
-            let hours = store.hours(&table.name, span).await?;
-            for hour in store.that_count(&table.name, &hours).await? {
+            let hours = store.hours(&table.name, span).await.or_failure()?;
+            for hour in store.that_count(&table.name, &hours).await.or_failure()? {
                 let pending = hour.incoming.iter().map(|file| (file, NOT_COMPACTED));
                 let unreadable = hour.unreadable.iter().map(|(file, reason)| (file, reason.as_str()));
                 for (file, reason) in pending.chain(unreadable) {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use whyslow_rollup::{AT, Column, ColumnKind, HOST, Place, Table};
+use whyslow_rollup::{AT, Column, ColumnKind, HOST, Place, TableSpec};
 
 /// Maximum size of a file in bytes.
 pub const MOST_BYTES: u64 = 16 << 20;
@@ -63,7 +63,7 @@ pub struct ValidRows {
 ///
 /// # Errors
 /// Returns the reason if the file is left out as a whole.
-pub fn read(bytes: Bytes, table: &Table, place: &Place) -> Result<ValidRows, String> {
+pub fn read(bytes: Bytes, table: &TableSpec, place: &Place) -> Result<ValidRows, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(too_large());
     }
@@ -80,7 +80,7 @@ fn unreadable(why: impl std::fmt::Display) -> String {
     format!("a file that cannot be read: {why}").trim_end_matches([':', ' ']).to_owned()
 }
 
-fn decode(bytes: Bytes, table: &Table, place: &Place) -> Result<ValidRows, String> {
+fn decode(bytes: Bytes, table: &TableSpec, place: &Place) -> Result<ValidRows, String> {
     // Ignore the Arrow schema in the file: it is only the writer's claim about the column types.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options).map_err(unreadable)?;
@@ -135,7 +135,7 @@ fn check_size(metadata: &ParquetMetaData) -> Result<(), String> {
 /// Returns the valid rows of a batch, with the table's columns.
 fn check(
     batch: &RecordBatch,
-    table: &Table,
+    table: &TableSpec,
     place: &Place,
     left_out: &mut BTreeMap<String, u64>,
 ) -> QueryResult<RecordBatch> {
@@ -165,7 +165,7 @@ fn check(
 struct Verdicts(Vec<Option<&'static str>>);
 
 impl Verdicts {
-    fn judge(&mut self, values: &ArrayRef, column: &Column, table: &Table, place: &Place) {
+    fn judge(&mut self, values: &ArrayRef, column: &Column, table: &TableSpec, place: &Place) {
         match column.kind {
             ColumnKind::Text if column.name == HOST => {
                 let values = values.as_string::<i32>();
@@ -208,7 +208,7 @@ impl Verdicts {
 }
 
 /// Returns the valid range of a number. NaN is in no range.
-fn range(table: &Table, column: &Column) -> RangeInclusive<f64> {
+fn range(table: &TableSpec, column: &Column) -> RangeInclusive<f64> {
     match (table.name.as_str(), column.name.as_str()) {
         (_, "seconds") | ("minute", "judged_s" | "lost_s") => OF_A_MINUTE,
         ("episode", "lost_s") => OF_AN_HOUR,

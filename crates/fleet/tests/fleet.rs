@@ -366,7 +366,7 @@ fn twins_that_differ_and_file_systems_that_fill_up_are_named() {
         for (name, cell) in cells {
             row[mount.position(name).unwrap()] = cell;
         }
-        ship(store.path(), "mount", Hour::of(at).unwrap(), "db", &[row], true);
+        ship(store.path(), "mount", Hour::from_ms(at).unwrap(), "db", &[row], true);
     }
     let answer: serde_json::Value = serde_json::from_str(&printed(store.path(), &["forecast", "--json"])).unwrap();
     let full = &answer["forecasts"][0];

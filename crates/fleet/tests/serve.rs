@@ -23,7 +23,7 @@ struct Server {
 }
 
 impl Server {
-    fn of(store: &Path) -> Self {
+    fn start(store: &Path) -> Self {
         let mut command = fleet(store, &["serve", "--listen", "127.0.0.1:0"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let http = HttpServer::start(&mut command, UrlOn::Stdout);
@@ -97,7 +97,7 @@ fn ship_fleet(store: &Path) {
 fn the_heat_map_has_the_share_of_time_that_each_host_lost() {
     let store = memory_folder();
     ship_fleet(store.path());
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     let map = server.document(&format!("heat?{TIME}"));
     assert_eq!(map["schema"], "whyslow.fleet.heat/1");
     assert_eq!((map["start"].as_str(), map["step_s"].as_i64()), (Some("2024-11-26T10:00:00Z"), Some(300)));
@@ -114,14 +114,14 @@ fn the_heat_map_has_the_share_of_time_that_each_host_lost() {
     assert!(map["hosts"][2]["shares"].as_array().unwrap().iter().all(Value::is_null));
     // The compactor changes nothing of it.
     shipped::printed(store.path(), &["compact", "--grace", "0s"]);
-    assert_eq!(Server::of(store.path()).document(&format!("heat?{TIME}")), map);
+    assert_eq!(Server::start(store.path()).document(&format!("heat?{TIME}")), map);
 }
 
 #[test]
 fn the_commands_answers_are_there() {
     let store = memory_folder();
     ship_fleet(store.path());
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     let period = ["--from", "2024-11-26T10:00:00Z", "--to", "2024-11-26T13:00:00Z", "--json"];
     let printed = |words: &[&str]| -> Value {
         serde_json::from_str(&shipped::printed(store.path(), &[words, &period].concat())).unwrap()
@@ -146,7 +146,7 @@ fn each_answer_names_what_was_left_out_of_it() {
     let store = memory_folder();
     ship_fleet(store.path());
     ship(store.path(), "minute", FIRST, "evil", &[minute("evil", FIRST, 0, 1e300)], true);
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     let left_out = |time: &str| server.document(&format!("sick?{time}"))["left_out"].as_array().unwrap().len();
     assert_eq!(
         (left_out(TIME), left_out("from=1732618800&to=1732626000")),
@@ -159,7 +159,7 @@ fn each_answer_names_what_was_left_out_of_it() {
 fn a_host_has_the_page_of_a_recording() {
     let store = memory_folder();
     ship_fleet(store.path());
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     let outline = server.document(&format!("page?host=db&only=outline&{TIME}"));
     let ids: Vec<&str> =
         outline["charts"].as_array().unwrap().iter().map(|chart| chart["id"].as_str().unwrap()).collect();
@@ -189,7 +189,7 @@ fn a_host_has_the_page_of_a_recording() {
 fn what_makes_no_sense_is_refused_in_words() {
     let store = memory_folder();
     ship_fleet(store.path());
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     assert!(server.error("nothing", 404).starts_with("there is no /api/nothing; there are heat,"));
     assert_eq!(server.error("why", 400), "finding is missing");
     assert!(server.error("sick?by=&since=1h", 400).contains("not a key"));
@@ -208,7 +208,7 @@ fn what_makes_no_sense_is_refused_in_words() {
 fn who_has_no_token_and_pages_of_others_get_nothing() {
     let store = memory_folder();
     ship_fleet(store.path());
-    let Server { http, token } = Server::of(store.path());
+    let Server { http, token } = Server::start(store.path());
     let own = format!("Authorization: Bearer {token}\r\n");
     assert_eq!(http.get("/api/heat", "").status, 401);
     assert_eq!(http.get("/", "Authorization: Bearer wrong\r\n").status, 401);
@@ -223,7 +223,7 @@ fn hostile_names_are_data() {
     let store = memory_folder();
     ship(store.path(), "minute", FIRST, HOSTILE, &minutes(HOSTILE, FIRST, 30.0), true);
     ship(store.path(), "episode", FIRST, HOSTILE, &[episode(HOSTILE, FIRST, (0, 60), HOSTILE, 1800.0, false)], true);
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     let (_, body) = server.get(&format!("/api/heat?{TIME}"));
     assert!(!body.contains('\u{202e}'), "it is escaped");
     let map: Value = serde_json::from_str(&body).unwrap();
@@ -244,7 +244,7 @@ fn the_page_shows_the_fleet_in_a_browser() {
     }
     let store = memory_folder();
     ship_fleet(store.path());
-    let server = Server::of(store.path());
+    let server = Server::start(store.path());
     let url = format!("http://{}/{}", server.http.address, server.http.path);
     let mut node = Command::new("node");
     node.arg(web.join("tests/fleetserve.mjs")).arg(url).stdin(Stdio::null());

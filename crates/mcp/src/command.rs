@@ -15,7 +15,7 @@ const MOST_NOTES: usize = 20;
 
 /// The answer of a command.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// The document printed to stdout.
     pub document: Value,
     /// The notes printed to stderr.
@@ -33,7 +33,7 @@ pub async fn run(
     arguments: &[OsString],
     input: Option<String>,
     cancelled: &CancellationToken,
-) -> Result<Answer, String> {
+) -> Result<ToolAnswer, String> {
     let unusable = |e: std::io::Error| format!("cannot run {}: {e}", program.display());
     let child = Command::new(program)
         .args(command)
@@ -48,7 +48,7 @@ pub async fn run(
     let output = ended.ok_or("the call was cancelled")?.map_err(unusable)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let notes: Vec<String> = said.lines().take(MOST_NOTES).map(str::to_owned).collect();
-    serde_json::from_slice(&output.stdout).map(|document| Answer { document, notes: notes.clone() }).map_err(|_| {
+    serde_json::from_slice(&output.stdout).map(|document| ToolAnswer { document, notes: notes.clone() }).map_err(|_| {
         let why = notes.join("\n");
         if why.is_empty() { format!("the command printed no document ({})", output.status) } else { why }
     })

@@ -4,6 +4,8 @@
 //! Each tool runs the program itself with `--json`. An answer is therefore what that command prints, a call that the client
 //! cancels ends with its process, and nothing is written between the messages on standard output. The tools can run only commands
 //! that change nothing; changes are shown as plans.
+//!
+//! A crate of its own, although it is small: it cannot call what changes a setting, because it does not depend on it.
 
 mod command;
 mod documents;
@@ -11,7 +13,7 @@ mod server;
 mod summary;
 
 use rmcp::ServiceExt;
-use server::Server;
+use server::ToolServer;
 use std::io;
 use std::path::PathBuf;
 use whyslow_model::human;
@@ -26,7 +28,7 @@ pub fn serve(program: PathBuf) -> io::Result<()> {
     started.map(|thread| drop(thread.join())).map_err(|e| io::Error::new(e.kind(), human::no_thread(&e)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        let service = Server::new(program).serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;
+        let service = ToolServer::new(program).serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;
         service.waiting().await.map_err(io::Error::other)
     });
     // A thread may still be waiting for input that never comes.

@@ -17,7 +17,7 @@ const MOST_FINDINGS: usize = 10;
 
 /// Kind of a document, which decides how it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DocumentKind {
     /// Result of observing or of reading captures.
     Diagnosis,
     /// Events over a recording.
@@ -33,15 +33,15 @@ pub enum Kind {
 }
 
 /// Formats the document as text, or as JSON if it cannot be formatted.
-pub fn text(kind: Kind, document: &Value) -> String {
+pub fn text(kind: DocumentKind, document: &Value) -> String {
     let style = TextStyle { width: 100, colour: false, all: false, utc: true };
     match kind {
-        Kind::Diagnosis => drawn::<Diagnosis>(document, &style, text::diagnosis),
-        Kind::Explanation => drawn::<Explanation>(document, &style, text::explanation),
-        Kind::Comparison => drawn::<Comparison>(document, &style, text::comparison),
-        Kind::Plan => drawn::<PlanDocument>(document, &style, text::tune::plan),
-        Kind::Trial => drawn::<Rehearsal>(document, &style, text::tune::rehearsal),
-        Kind::List => list(document),
+        DocumentKind::Diagnosis => drawn::<Diagnosis>(document, &style, text::diagnosis),
+        DocumentKind::Explanation => drawn::<Explanation>(document, &style, text::explanation),
+        DocumentKind::Comparison => drawn::<Comparison>(document, &style, text::comparison),
+        DocumentKind::Plan => drawn::<PlanDocument>(document, &style, text::tune::plan),
+        DocumentKind::Trial => drawn::<Rehearsal>(document, &style, text::tune::rehearsal),
+        DocumentKind::List => list(document),
     }
 }
 
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn a_list_has_a_line_for_each_and_one_family_its_metrics() {
         let rules = json!([{"id": "disk.slow", "scope": "disk", "means": "A disk is slow."}, {"id": "a\u{1b}[2J", "means": "b"}]);
-        assert_eq!(text(Kind::List, &rules), "disk.slow (disk): A disk is slow.\na\\x1b[2J: b");
+        assert_eq!(text(DocumentKind::List, &rules), "disk.slow (disk): A disk is slow.\na\\x1b[2J: b");
         let family =
             json!([{"name": "disk", "help": "Requests", "metrics": [{"name": "reads", "help": "reads completed"}]}]);
-        assert_eq!(text(Kind::List, &family), "disk: Requests\nreads: reads completed");
+        assert_eq!(text(DocumentKind::List, &family), "disk: Requests\nreads: reads completed");
         let many: Value = (0..400).map(|n| json!({"name": format!("n{n}")})).collect();
-        let lines: Vec<String> = text(Kind::List, &many).lines().map(str::to_owned).collect();
+        let lines: Vec<String> = text(DocumentKind::List, &many).lines().map(str::to_owned).collect();
         assert_eq!((lines.len(), &*lines[299], &*lines[300]), (301, "n299", "and 100 more"));
     }
 }

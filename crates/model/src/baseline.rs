@@ -139,7 +139,7 @@ impl From<Baseline> for Listed {
 impl BaselineSeries {
     /// Creates a series from independent samples, such as repeats of a benchmark.
     pub fn of_repeats(metric: &str, subject: Subject, unit: &str, better: Better, samples: Vec<f64>) -> Self {
-        let distribution = Distribution::of(unit, samples.iter().copied());
+        let distribution = Distribution::from_values(unit, samples.iter().copied());
         Self {
             metric: metric.to_owned(),
             subject,
@@ -178,7 +178,7 @@ impl Distribution {
     }
 
     /// Creates the distribution of these values.
-    pub fn of(unit: &str, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn from_values(unit: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let mut all = Self::new(unit);
         let scale = all.resolution;
         all.counts = Histogram::from_values(values.into_iter().filter_map(|value| counted(value, scale)));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_distribution_tells_its_values_in_their_unit() {
-        let times = Distribution::of("s", [0.001, 0.002, 0.004]);
+        let times = Distribution::from_values("s", [0.001, 0.002, 0.004]);
         assert!((times.quantile(0.5).unwrap() / 0.002 - 1.0).abs() < 0.016);
         assert!((times.max().unwrap() / 0.004 - 1.0).abs() < 0.016);
         let mut rates = Distribution::new("bytes/s");

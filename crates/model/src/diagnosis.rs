@@ -301,7 +301,7 @@ pub struct TimeSpan {
 
 impl TimeSpan {
     /// Creates a span of this many samples, without start and end times.
-    pub fn of(source: Origin, seconds: f64, samples: usize) -> Self {
+    pub fn new(source: Origin, seconds: f64, samples: usize) -> Self {
         Self { start: None, end: None, seconds, is_assumed: false, samples, source }
     }
 }

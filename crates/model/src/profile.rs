@@ -3,7 +3,7 @@
 
 mod tree;
 
-pub use tree::{CallNode, CallTree, Label};
+pub use tree::{CallNode, CallNodeLabel, CallTree};
 
 use crate::diagnosis::BlindSpot;
 use schemars::JsonSchema;

@@ -216,7 +216,7 @@ mod tests {
 
     const UNKNOWN: UnknownTime = UnknownTime { seconds: 50.0, times: 3 };
 
-    fn of(fill: impl Fn(&mut Snapshot)) -> SinceBoot {
+    fn totals(fill: impl Fn(&mut Snapshot)) -> SinceBoot {
         let mut since_boot = SinceBoot::default();
         let mut reading = Snapshot::default();
         fill(&mut reading);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn one_reading_is_the_growth_since_boot() {
-        let totals = of(|s| s.block.disk.push(disk(600)));
+        let totals = totals(|s| s.block.disk.push(disk(600)));
         let rate = |now: &Window| totals.window(now, UNKNOWN).change::<Disk>().unwrap().rate(|d| d.reads);
         assert_eq!(rate(&Window::default()), Some(12.0));
         let up = System { uptime: 300_000_000_000.into(), ..System::new(MachineKey) };
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_time_that_cpus_accounted_for_is_that_since_boot() {
-        let totals = of(|s| {
+        let totals = totals(|s| {
             s.block.disk.push(disk(600));
             let [user, nice, system, idle, iowait] =
                 [1, 2, 3, 90, 4].map(|seconds| Counter::from(seconds * 1_000_000_000));
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn how_the_growth_was_spread_is_unknown() {
-        let totals = of(|s| s.block.disk.push(disk(600)));
+        let totals = totals(|s| s.block.disk.push(disk(600)));
         let window = totals.window(&Window::default(), UNKNOWN);
         let change = window.change::<Disk>().unwrap();
         assert_eq!(change.steps(|d| d.reads).count(), 0);
@@ -280,7 +280,7 @@ mod tests {
         let mut process = Process::new(TaskKey { pid: 1, tid: 1, start: 0 });
         assert!(process.set("cpu_time", 5));
         let up = System { uptime: 9.into(), ..System::new(MachineKey) };
-        let totals = of(|s| {
+        let totals = totals(|s| {
             s.task.process.push(process.clone());
             s.processor.system.push(up.clone());
         });

@@ -241,7 +241,7 @@ fn take_paths<'w>(words: &[&'w str], paths: &mut Vec<PathStatus<'w>>) -> Option<
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> TargetStatus<'_> {
+    fn parsed(line: &str) -> TargetStatus<'_> {
         let words: Vec<&str> = line.split_whitespace().collect();
         status(words[0], &words[1..])
     }
@@ -249,18 +249,18 @@ mod tests {
     #[test]
     fn a_target_says_what_is_full_failed_or_degraded() {
         assert_eq!(
-            of("thin-pool 1 10/100 50/200 - rw discard_passdown queue_if_no_space - 1024").data_used,
+            parsed("thin-pool 1 10/100 50/200 - rw discard_passdown queue_if_no_space - 1024").data_used,
             Some(0.25)
         );
-        assert_eq!(of("thin-pool 1 10/100 200/200 - out_of_data_space").failure, Some("it is out of data space"));
-        assert_eq!(of("thin-pool 254:1 254:2 128 0").data_used, None, "a table");
-        assert_eq!(of("snapshot 4096/8192 24").data_used, Some(0.5));
-        assert_eq!(of("snapshot Invalid").failure, Some("the snapshot is invalid: it ran out of space"));
-        let raid = of("raid raid1 2 AD 1024/4096 recover 0 0 -").raid.unwrap();
+        assert_eq!(parsed("thin-pool 1 10/100 200/200 - out_of_data_space").failure, Some("it is out of data space"));
+        assert_eq!(parsed("thin-pool 254:1 254:2 128 0").data_used, None, "a table");
+        assert_eq!(parsed("snapshot 4096/8192 24").data_used, Some(0.5));
+        assert_eq!(parsed("snapshot Invalid").failure, Some("the snapshot is invalid: it ran out of space"));
+        let raid = parsed("raid raid1 2 AD 1024/4096 recover 0 0 -").raid.unwrap();
         assert_eq!((raid.level, raid.members, raid.degraded, raid.sync_done), ("raid1", 2, 1, Some(0.25)));
-        let paths = of("multipath 2 0 0 0 2 1 A 0 1 2 8:16 A 0 0 1 E 0 1 2 8:32 F 1 0 1").paths;
+        let paths = parsed("multipath 2 0 0 0 2 1 A 0 1 2 8:16 A 0 0 1 E 0 1 2 8:32 F 1 0 1").paths;
         let told: Vec<(&str, &str)> = paths.iter().map(|path| (path.device, path.state)).collect();
         assert_eq!(told, [("8:16", "active"), ("8:32", "failed")]);
-        assert_eq!(of("linear 8:16 2048"), TargetStatus::default());
+        assert_eq!(parsed("linear 8:16 2048"), TargetStatus::default());
     }
 }

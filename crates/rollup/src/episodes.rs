@@ -1,7 +1,7 @@
 //! Episodes of one hour.
 
 use crate::judged::JudgedWindow;
-use whyslow_diagnose::{FeltCause, FoundEpisode, MAX_GAP_NS, Timeline};
+use whyslow_diagnose::{EpisodeBuilder, FeltCause, FoundEpisode, MAX_GAP_NS};
 
 /// A cause within one hour.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct HourEpisode {
 /// Returns the episodes within an hour (its start and end, nanoseconds since 1970), by their start. The windows, in
 /// order, may begin before it and end after it.
 pub(crate) fn episodes(windows: &[JudgedWindow], hour: (i64, i64)) -> Vec<HourEpisode> {
-    let mut timeline = Timeline::default();
+    let mut timeline = EpisodeBuilder::default();
     for window in windows.iter().filter(|window| window.seconds_within(hour) > 0.0) {
         timeline.add((window.span.0.max(hour.0), window.span.1.min(hour.1)), &window.felt);
     }

@@ -8,7 +8,9 @@ use crate::tables::{Figure, figures};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use whyslow_exporters::{Entities, FactColumns, OTHERS, RowFacts, Rows, SelectedFamily, has_begun_since, most_active};
+use whyslow_exporters::{
+    Entities, FactColumns, OTHERS, RowFacts, RowSelection, SelectedFamily, has_begun_since, most_active,
+};
 use whyslow_model::catalogue::{Metric, MetricKind};
 use whyslow_model::histogram::{Histogram, span};
 use whyslow_model::key::{KeyPart, KeyPartKind};
@@ -85,8 +87,8 @@ enum Sum {
 }
 
 impl FamilyMinutes {
-    pub(crate) fn of(selected: &'static SelectedFamily, samples: usize) -> Self {
-        let facts = FactColumns::of(selected);
+    pub(crate) fn new(selected: &'static SelectedFamily, samples: usize) -> Self {
+        let facts = FactColumns::for_family(selected);
         let ranked = selected.rank.iter().flatten().copied();
         let mut columns: Vec<usize> = selected.columns.iter().copied().chain(ranked).chain(facts.positions()).collect();
         columns.sort_unstable();
@@ -264,7 +266,7 @@ impl FamilyMinutes {
 
     /// Leaves out rows whose values are included in other rows of the same minute.
     fn leave_out_repeated(&mut self) {
-        if self.selected.rows == Rows::All {
+        if self.selected.rows == RowSelection::All {
             return;
         }
         let minutes: BTreeSet<i64> = self.entities.iter().flat_map(|entity| entity.minutes.keys().copied()).collect();

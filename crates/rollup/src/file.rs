@@ -1,7 +1,7 @@
 //! Parquet file of a table.
 
 use crate::row::{Cell, Row};
-use crate::table::{Column, ColumnKind, Table};
+use crate::table::{Column, ColumnKind, TableSpec};
 use crate::tables::{AT, HOST};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
@@ -38,7 +38,7 @@ impl std::error::Error for FileError {}
 ///
 /// # Errors
 /// Fails if a row does not fit the table.
-pub fn parquet(table: &Table, rows: &[Row], metadata: &[(&str, String)]) -> Result<Vec<u8>, FileError> {
+pub fn parquet(table: &TableSpec, rows: &[Row], metadata: &[(&str, String)]) -> Result<Vec<u8>, FileError> {
     let mut writer = TableWriter::new(Vec::new(), table, metadata)?;
     rows.chunks(MOST_ROWS).try_for_each(|rows| writer.write(rows))?;
     writer.finish()
@@ -46,7 +46,7 @@ pub fn parquet(table: &Table, rows: &[Row], metadata: &[(&str, String)]) -> Resu
 
 /// Writes a file group by group.
 pub struct TableWriter<'t, W: Write + Send> {
-    table: &'t Table,
+    table: &'t TableSpec,
     file: SerializedFileWriter<W>,
 }
 
@@ -55,7 +55,7 @@ impl<'t, W: Write + Send> TableWriter<'t, W> {
     ///
     /// # Errors
     /// Fails if it cannot be written.
-    pub fn new(sink: W, table: &'t Table, metadata: &[(&str, String)]) -> Result<Self, FileError> {
+    pub fn new(sink: W, table: &'t TableSpec, metadata: &[(&str, String)]) -> Result<Self, FileError> {
         let begun = schema(table).and_then(|schema| {
             let properties = Arc::new(properties(table, metadata)?);
             SerializedFileWriter::new(sink, schema, properties)
@@ -98,7 +98,7 @@ impl<'t, W: Write + Send> TableWriter<'t, W> {
     }
 }
 
-fn failed(table: &Table, error: &ParquetError) -> FileError {
+fn failed(table: &TableSpec, error: &ParquetError) -> FileError {
     FileError(format!("{}: {error}", table.name))
 }
 
@@ -106,7 +106,7 @@ fn misfit(column: &Column) -> ParquetError {
     ParquetError::General(format!("column {}: a value that is not {}", column.name, column.kind.sql()))
 }
 
-fn schema(table: &Table) -> ParquetResult<TypePtr> {
+fn schema(table: &TableSpec) -> ParquetResult<TypePtr> {
     let columns = table.columns.iter().map(|column| column_type(column).map(Arc::new)).collect::<ParquetResult<_>>()?;
     Ok(Arc::new(Type::group_type_builder(&table.name).with_fields(columns).build()?))
 }
@@ -128,7 +128,7 @@ fn column_type(column: &Column) -> ParquetResult<Type> {
 ///
 /// # Errors
 /// Fails if the compression is not known.
-pub fn properties(table: &Table, metadata: &[(&str, String)]) -> ParquetResult<WriterProperties> {
+pub fn properties(table: &TableSpec, metadata: &[(&str, String)]) -> ParquetResult<WriterProperties> {
     let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -206,7 +206,7 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    fn table() -> Table {
+    fn table() -> TableSpec {
         let column =
             |name: &str, kind, nullable| Column { name: name.into(), kind, unit: "", meaning: String::new(), nullable };
         let columns = vec![
@@ -216,7 +216,7 @@ mod tests {
             column("reads", ColumnKind::Integer, true),
             column("goes_on", ColumnKind::Boolean, true),
         ];
-        Table { name: "t".into(), meaning: String::new(), columns }
+        TableSpec { name: "t".into(), meaning: String::new(), columns }
     }
 
     fn row(seconds: Cell, reads: Cell, goes_on: Cell) -> Row {

@@ -5,7 +5,7 @@ use crate::family::{FamilyMinutes, MinuteRow, observed};
 use crate::judged::{Judgements, judged_minutes};
 use crate::place::Hour;
 use crate::row::{Cell, Row};
-use crate::table::Table;
+use crate::table::TableSpec;
 use crate::tables::{histogram_table, selected, table};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, MetricKind, Sample};
@@ -25,7 +25,7 @@ const MINUTE_MS: i64 = 60_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableRows {
     /// The table.
-    pub table: &'static Table,
+    pub table: &'static TableSpec,
     /// Its rows, sorted by time; there is at least one.
     pub rows: Vec<Row>,
 }
@@ -55,7 +55,7 @@ impl HourRollup {
             (hour.start()..hour.end()).contains(&ms).then(|| ms - ms.rem_euclid(MINUTE_MS))
         };
         let minute_of: Vec<Option<i64>> = times.iter().map(minute).collect();
-        let families = selected().iter().map(|family| FamilyMinutes::of(family, times.len())).collect();
+        let families = selected().iter().map(|family| FamilyMinutes::new(family, times.len())).collect();
         let end = hour.end().saturating_mul(MS);
         let wanted = times.iter().map(|time| time.at < end).collect();
         let samples = Samples::new(times, true);

@@ -2,7 +2,7 @@
 //! files; signed requests for more; and the addresses and paths of all of them.
 //!
 //! [`tables`] describes all tables, [`parquet`] writes one of them, and [`Place`] is the location of its file in the
-//! store. [`HourRollup`] creates the rows of an hour from the readings of a recording. A [`Request`] asks a host for part of
+//! store. [`HourRollup`] creates the rows of an hour from the readings of a recording. A [`RecordingRequest`] asks a host for part of
 //! its own recording. A [`StoreAddress`] names the store.
 //!
 //! Both ends depend on this crate, the host that writes and the fleet that reads; all code that only one of them needs is
@@ -24,10 +24,10 @@ pub use file::{FileError, TableWriter, parquet, properties};
 pub use hour::{HourRollup, MARGIN_NS, TableRows};
 pub use place::{COMPACTED, File, Hour, INCOMING, Place, PlaceError, VERSION, host_in_path};
 pub use requests::{
-    ANSWERS, Answer, LONGEST_ANSWER, LONGEST_REQUEST, LONGEST_SPAN_MS, PublicKey, REQUESTS, Request, RequestError,
-    SigningKey, answer_path, request_path,
+    ANSWERS, LONGEST_ANSWER, LONGEST_REQUEST, LONGEST_SPAN_MS, PublicKey, REQUESTS, RecordingAnswer, RecordingRequest,
+    RequestError, SigningKey, answer_path, request_path,
 };
 pub use row::{Cell, Row};
 pub use store_address::{AddressError, BucketAddress, StoreAddress, in_one_line};
-pub use table::{Column, ColumnKind, Table};
+pub use table::{Column, ColumnKind, TableSpec};
 pub use tables::{AT, HOST, table, tables};

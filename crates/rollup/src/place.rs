@@ -38,7 +38,7 @@ pub struct Hour {
 
 impl Hour {
     /// Returns the hour of a time in milliseconds since 1970; `None` beyond the calendar.
-    pub fn of(ms: i64) -> Option<Self> {
+    pub fn from_ms(ms: i64) -> Option<Self> {
         let time = Timestamp::from_millisecond(ms).ok()?.to_zoned(TimeZone::UTC);
         Some(Self { day: time.date(), hour: time.hour() })
     }
@@ -56,7 +56,7 @@ impl Hour {
 
     /// Returns the next hour; `None` at the end of the calendar.
     pub fn next(self) -> Option<Self> {
-        Self::of(self.end())
+        Self::from_ms(self.end())
     }
 
     /// Parses the `day=` and `hour=` of a path.
@@ -271,13 +271,13 @@ mod tests {
 
     #[test]
     fn hours_follow_one_another() {
-        assert_eq!(Hour::of(HOUR.start()), Some(HOUR));
-        assert_eq!(Hour::of(HOUR.end() - 1), Some(HOUR));
+        assert_eq!(Hour::from_ms(HOUR.start()), Some(HOUR));
+        assert_eq!(Hour::from_ms(HOUR.end() - 1), Some(HOUR));
         assert_eq!(HOUR.next(), Some(Hour { hour: 17, ..HOUR }));
         let last = Hour { hour: 23, ..HOUR };
         assert_eq!(last.next(), Some(Hour { day: jiff::civil::date(2026, 11, 27), hour: 0 }));
-        assert_eq!(Hour::of(-1).map(|hour| hour.to_string()).as_deref(), Some("1969-12-31 23:00 UTC"));
-        assert_eq!(Hour::of(i64::MAX), None);
+        assert_eq!(Hour::from_ms(-1).map(|hour| hour.to_string()).as_deref(), Some("1969-12-31 23:00 UTC"));
+        assert_eq!(Hour::from_ms(i64::MAX), None);
     }
 
     proptest! {

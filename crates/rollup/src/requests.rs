@@ -14,9 +14,9 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, LONGEST_ANSWER};
+pub use answer::{LONGEST_ANSWER, RecordingAnswer};
 pub use key::{PublicKey, SigningKey};
-pub use request::{LONGEST_REQUEST, LONGEST_SPAN_MS, Request};
+pub use request::{LONGEST_REQUEST, LONGEST_SPAN_MS, RecordingRequest};
 
 use crate::{PlaceError, VERSION, host_in_path};
 use std::fmt;
@@ -38,7 +38,7 @@ pub fn request_path(host: &str, key: &PublicKey) -> Result<String, PlaceError> {
 ///
 /// # Errors
 /// Fails if the name of the host cannot be part of a path.
-pub fn answer_path(request: &Request) -> Result<String, PlaceError> {
+pub fn answer_path(request: &RecordingRequest) -> Result<String, PlaceError> {
     Ok(format!("{VERSION}/{ANSWERS}/{}/{}.extract", host_in_path(&request.host)?, request.id))
 }
 

@@ -2,7 +2,7 @@
 
 /// A table of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct TableSpec {
     /// Its name, also in paths.
     pub name: String,
     /// Meaning of a row, in one sentence.
@@ -11,7 +11,7 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-impl Table {
+impl TableSpec {
     /// Returns the position of a column.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

@@ -1,6 +1,6 @@
 //! All tables of the store, version 1: columns may be added, but existing ones do not change.
 
-use crate::table::{Column, ColumnKind, Table};
+use crate::table::{Column, ColumnKind, TableSpec};
 use std::sync::LazyLock;
 use whyslow_exporters::{Entities, SelectedFamily, Selection};
 use whyslow_model::catalogue::{MetricKind, Unit};
@@ -21,7 +21,7 @@ pub(crate) fn selected() -> &'static [SelectedFamily] {
     static SELECTED: LazyLock<Vec<SelectedFamily>> = LazyLock::new(|| {
         let words: Vec<String> = [Selection::DEFAULT].iter().chain(&HISTOGRAMS).map(|&word| word.to_owned()).collect();
         // These are the words above; a test selects them.
-        let selection = Selection::of(&words, None, Selection::MOST_SERIES).ok();
+        let selection = Selection::parse(&words, None, Selection::MOST_SERIES).ok();
         let mut families = selection.map(Selection::into_families).unwrap_or_default();
         for family in &mut families {
             if family.metrics().any(|metric| metric.kind == MetricKind::Histogram) {
@@ -34,8 +34,8 @@ pub(crate) fn selected() -> &'static [SelectedFamily] {
 }
 
 /// Returns all tables, the same at every call.
-pub fn tables() -> &'static [Table] {
-    static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+pub fn tables() -> &'static [TableSpec] {
+    static TABLES: LazyLock<Vec<TableSpec>> = LazyLock::new(|| {
         let mut tables = vec![minute()];
         for family in selected() {
             tables.extend(of_family(family));
@@ -48,7 +48,7 @@ pub fn tables() -> &'static [Table] {
 }
 
 /// Returns the table with this name.
-pub fn table(name: &str) -> Option<&'static Table> {
+pub fn table(name: &str) -> Option<&'static TableSpec> {
     tables().iter().find(|table| table.name == name)
 }
 
@@ -82,16 +82,16 @@ fn boolean(name: &str, meaning: &str) -> Column {
 }
 
 /// Creates a table with these columns after the two that all tables have.
-fn with(name: &str, meaning: &str, at: &str, columns: impl IntoIterator<Item = Column>) -> Table {
+fn with(name: &str, meaning: &str, at: &str, columns: impl IntoIterator<Item = Column>) -> TableSpec {
     let host = Column { nullable: false, ..text(HOST, "the host") };
     let at = Column { nullable: false, ..timestamp(AT, at) };
-    Table { name: name.into(), meaning: meaning.into(), columns: [host, at].into_iter().chain(columns).collect() }
+    TableSpec { name: name.into(), meaning: meaning.into(), columns: [host, at].into_iter().chain(columns).collect() }
 }
 
 const OF_MINUTE: &str = "when the minute began";
 const SECONDS: &str = "how much of the minute was observed: counts are of that time";
 
-fn minute() -> Table {
+fn minute() -> TableSpec {
     with(
         "minute",
         "A minute of a host.",
@@ -111,7 +111,7 @@ fn minute() -> Table {
     )
 }
 
-fn episode() -> Table {
+fn episode() -> TableSpec {
     with(
         "episode",
         "A cause of lost time, within one hour: what lasts longer has a row in each.",
@@ -131,7 +131,7 @@ fn episode() -> Table {
     )
 }
 
-fn inventory() -> Table {
+fn inventory() -> TableSpec {
     with(
         "inventory",
         "A property of a host: once a day.",
@@ -144,7 +144,7 @@ fn inventory() -> Table {
     )
 }
 
-fn change() -> Table {
+fn change() -> TableSpec {
     with(
         "change",
         "A property that changed.",
@@ -178,7 +178,7 @@ fn keys(family: &SelectedFamily) -> Vec<Column> {
 }
 
 /// Returns the table of a family's minutes; `None` if all of its metrics are histograms.
-fn of_family(family: &SelectedFamily) -> Option<Table> {
+fn of_family(family: &SelectedFamily) -> Option<TableSpec> {
     let mut columns = vec![double("seconds", "s", SECONDS)];
     columns.extend(keys(family));
     let figures = figures(family);
@@ -240,7 +240,7 @@ pub(crate) fn figures(family: &SelectedFamily) -> Vec<(usize, Figure, Column)> {
 }
 
 /// Returns the tables of a family's histograms.
-fn histograms(family: &SelectedFamily) -> impl Iterator<Item = Table> {
+fn histograms(family: &SelectedFamily) -> impl Iterator<Item = TableSpec> {
     let all = family.metrics().filter(|metric| metric.kind == MetricKind::Histogram);
     all.map(|metric| {
         let buckets = [
@@ -280,7 +280,7 @@ mod tests {
         table_of(table).columns.iter().map(|column| column.name.as_str()).collect()
     }
 
-    fn table_of(name: &str) -> &'static Table {
+    fn table_of(name: &str) -> &'static TableSpec {
         table(name).unwrap_or_else(|| panic!("no table {name}"))
     }
 
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn what_is_exported_by_default_is_shipped() {
-        let of_default = Selection::of(&[Selection::DEFAULT.to_owned()], None, Selection::MOST_SERIES).unwrap();
+        let of_default = Selection::parse(&[Selection::DEFAULT.to_owned()], None, Selection::MOST_SERIES).unwrap();
         assert!(of_default.into_families().iter().all(|family| table(family.info.name).is_some()));
     }
 }

@@ -320,11 +320,11 @@ enum Change {
 }
 
 impl Change {
-    fn of(self, text: &str) -> String {
+    fn apply(self, text: &str) -> String {
         match self {
             Self::None => text.to_owned(),
             Self::Replaced(other) => other,
-            Self::Damaged(damage) => damage.of(text),
+            Self::Damaged(damage) => damage.apply(text),
             Self::Huge => {
                 let words = text.split_inclusive([' ', '\t', '\n', '=']).map(|word| {
                     let number = word.trim_end_matches([' ', '\t', '\n', '=']);
@@ -351,7 +351,7 @@ fn no_content_of_files_makes_a_source_panic() {
     let changes = prop::collection::vec(change, files.len());
     let outcome = TestRunner::new(Config::with_cases(256)).run(&changes, |changes| {
         for ((path, text), change) in files.iter().zip(changes) {
-            tree.write(path, &change.of(text));
+            tree.write(path, &change.apply(text));
         }
         let mut sampler = Sampler::new(tree.root());
         assert!(sampler.ask(INVENTORY));

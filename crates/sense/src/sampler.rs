@@ -112,7 +112,7 @@ impl Sampler {
     /// Creates a sampler of these sources. The slow ones are read last, so that the others are read at the same offset in every
     /// sample and their counters grow by what happened between two samples.
     pub fn with_sources(root: Root, mut sources: Vec<Box<dyn Source>>) -> Self {
-        let btf = KernelBtf::of(&root).ok();
+        let btf = KernelBtf::load(&root).ok();
         sources.sort_by_key(|source| source.info().schedule == Schedule::Slow);
         Self { root, slots: sources.into_iter().map(SourceSlot::new).collect(), patience: PATIENCE, slow: SLOW, btf }
     }

@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn things_are_listed_again_after_ten_seconds() {
-        let tree = CapturedTree::of(&[("cpus/0", "")]);
+        let tree = CapturedTree::with_files(&[("cpus/0", "")]);
         let read = |list: &[String], _: &Root, _: &mut Snapshot| Err(SourceError::Failed(list.join(" ")));
         let mut source = Listed { info: INFO, list: |root| root.list("cpus"), listed: None, read };
         let found = |names: &str| Err(SourceError::Failed(names.into()));
@@ -188,7 +188,7 @@ mod tests {
         };
         let read = |(): &mut (), _: &Root, _: &mut Snapshot| Ok(());
         let mut source = Loaded { info: INFO, load, loaded: None, read };
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         source.prepare(&tree.root());
         for _ in 0..2 {
             assert_eq!(tree.read(&mut source).0, Err(SourceError::Failed("no".into())));

@@ -78,7 +78,7 @@ pub(crate) fn any_damage() -> impl Strategy<Value = Damage> {
 }
 
 impl Damage {
-    pub(crate) fn of(&self, text: &str) -> String {
+    pub(crate) fn apply(&self, text: &str) -> String {
         let Self(cut, at, piece) = self;
         let mut bytes = text.as_bytes()[..cut.index(text.len() + 1)].to_vec();
         let at = at.index(bytes.len() + 1);
@@ -89,7 +89,7 @@ impl Damage {
 
 /// Checks that `parse` returns for any text, and for `sample` (what the kernel writes) truncated and partly overwritten.
 pub(crate) fn never_panics(sample: &str, parse: impl Fn(&str)) {
-    let damaged = any_damage().prop_map(|damage| damage.of(sample));
+    let damaged = any_damage().prop_map(|damage| damage.apply(sample));
     let text = prop_oneof![".*", "([ -~]{0,20}[ :\\n\\t]?){0,40}", damaged];
     let outcome = TestRunner::default().run(&text, |text| {
         parse(&text);
@@ -178,7 +178,7 @@ pub(crate) struct CapturedTree(TempDir);
 
 impl CapturedTree {
     /// Creates a tree of these files, given as path relative to the root and content.
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn with_files(files: &[(&str, &str)]) -> Self {
         let tree = Self(whyslow_testing::folder());
         for (path, text) in files {
             tree.write(path, text);
@@ -188,7 +188,7 @@ impl CapturedTree {
 
     /// Creates a tree from a text in the format of tests/fixtures/machine.txt.
     pub(crate) fn of_text(text: &str) -> Self {
-        let tree = Self::of(&Self::files_in(text).collect::<Vec<_>>());
+        let tree = Self::with_files(&Self::files_in(text).collect::<Vec<_>>());
         let links = text.split("\n-> ").skip(1).filter_map(|link| link.split_once('\n'));
         links.for_each(|(path, rest)| tree.link(path, rest.lines().next().unwrap()));
         tree

@@ -45,7 +45,7 @@ impl<'r> Parameters<'r> {
     ///
     /// # Errors
     /// Fails if there is another parameter, or one is given twice.
-    pub fn of(asked: &'r PageRequest, known: &[&str]) -> Result<Self, ApiError> {
+    pub fn parse(asked: &'r PageRequest, known: &[&str]) -> Result<Self, ApiError> {
         for (name, _) in &asked.parameters {
             // The server has checked it already.
             if name != "token" && !known.contains(&name.as_str()) {
@@ -117,7 +117,7 @@ impl PageContent {
     ///
     /// # Errors
     /// Fails if the value is unknown.
-    pub fn of(parameters: &Parameters<'_>) -> Result<Self, ApiError> {
+    pub fn parse(parameters: &Parameters<'_>) -> Result<Self, ApiError> {
         let Some(text) = parameters.text("only") else { return Ok(Self::default()) };
         let known = Self::NAMES.iter().find(|(name, _)| *name == text);
         let wrong = || ApiError::BadRequest(format!("only={text}: it can be 'charts', 'outline' or 'answer'"));
@@ -147,34 +147,34 @@ mod tests {
     #[test]
     fn times_and_numbers_are_read_and_nonsense_is_refused() {
         let request = asked(&[("from", "1795279400.1234"), ("intervals", "300"), ("token", "x")]);
-        let parameters = Parameters::of(&request, &["from", "intervals"]).unwrap();
+        let parameters = Parameters::parse(&request, &["from", "intervals"]).unwrap();
         assert_eq!(parameters.milliseconds("from"), Ok(Some(1_795_279_400_123)));
         assert_eq!(parameters.milliseconds("to"), Ok(None));
         assert_eq!(parameters.number("intervals", 1..=1500), Ok(Some(300)));
         assert!(parameters.number("intervals", 1..=200).is_err());
         for text in ["", "now", "NaN", "inf", "-1e300", "1e10", "1 2", "0x10"] {
             let request = asked(&[("at", text)]);
-            let refused = Parameters::of(&request, &["at"]).unwrap().milliseconds("at");
+            let refused = Parameters::parse(&request, &["at"]).unwrap().milliseconds("at");
             assert!(matches!(&refused, Err(ApiError::BadRequest(_))), "{text}: {refused:?}");
         }
         for text in ["", "-1", "1.5", "many", "99999999999999999999999"] {
             let request = asked(&[("seconds", text)]);
-            assert!(Parameters::of(&request, &["seconds"]).unwrap().number("seconds", 1..=30).is_err(), "{text}");
+            assert!(Parameters::parse(&request, &["seconds"]).unwrap().number("seconds", 1..=30).is_err(), "{text}");
         }
     }
 
     #[test]
     fn unknown_and_repeated_parameters_are_refused() {
-        assert!(Parameters::of(&asked(&[("form", "1")]), &["from"]).is_err());
-        assert!(Parameters::of(&asked(&[("from", "1"), ("from", "2")]), &["from"]).is_err());
+        assert!(Parameters::parse(&asked(&[("form", "1")]), &["from"]).is_err());
+        assert!(Parameters::parse(&asked(&[("from", "1"), ("from", "2")]), &["from"]).is_err());
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let request = asked(&[("host", "web"), ("only", "everything")]);
-        let parameters = Parameters::of(&request, &["host", "only"]).unwrap();
+        let parameters = Parameters::parse(&request, &["host", "only"]).unwrap();
         assert_eq!(parameters.needed("host"), Ok("web"));
         assert_eq!(parameters.needed("by"), Err(ApiError::BadRequest("by is missing".into())));
-        assert!(PageContent::of(&parameters).is_err());
+        assert!(PageContent::parse(&parameters).is_err());
     }
 }

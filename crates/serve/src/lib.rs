@@ -65,13 +65,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub type PageFn = Box<dyn Fn(&PageRequest) -> Option<Page> + Send + Sync>;
 
 /// Answers requests in its own threads until it is dropped.
-pub struct Server {
+pub struct PageServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl PageServer {
     /// Listens on an address and serves pages to clients that the rules allow.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PageServer {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
@@ -165,7 +165,7 @@ async fn serve(stream: TcpStream, site: &Arc<Site>, place: &Place) {
 impl Site {
     /// Returns the request, or the response that refuses it.
     fn check(&self, request: &Request<Incoming>) -> Result<PageRequest, Box<Response<Full<Bytes>>>> {
-        let asked = PageRequest::of(request.uri());
+        let asked = PageRequest::from_uri(request.uri());
         self.access.check(request.headers(), &asked).map_err(|refusal| Box::new(refused(refusal)))?;
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         if is_read { Ok(asked) } else { Err(Box::new(only_get())) }

@@ -12,7 +12,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    pub(crate) fn of(uri: &Uri) -> Self {
+    pub(crate) fn from_uri(uri: &Uri) -> Self {
         let query = uri.query().unwrap_or_default();
         let parameters = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         Self { path: uri.path().to_owned(), parameters }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     fn request(uri: &str) -> PageRequest {
-        PageRequest::of(&uri.parse().unwrap())
+        PageRequest::from_uri(&uri.parse().unwrap())
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-fn server(access: AccessRules) -> Server {
+fn server(access: AccessRules) -> PageServer {
     let pages: PageFn = Box::new(|asked| {
         let text = |text: &str| Page::new("text/plain; version=0.0.4", text.into());
         match asked.path.as_str() {
@@ -22,10 +22,10 @@ fn server(access: AccessRules) -> Server {
             _ => None,
         }
     });
-    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), access, pages).unwrap()
+    PageServer::start(SocketAddr::from(([127, 0, 0, 1], 0)), access, pages).unwrap()
 }
 
-fn ask(server: &Server, request: &str) -> String {
+fn ask(server: &PageServer, request: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -35,7 +35,7 @@ fn ask(server: &Server, request: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-fn get(server: &Server, path: &str, headers: &str) -> String {
+fn get(server: &PageServer, path: &str, headers: &str) -> String {
     ask(server, &format!("GET {path} HTTP/1.1\r\n{headers}\r\n"))
 }
 

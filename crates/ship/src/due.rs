@@ -22,7 +22,7 @@ pub(crate) fn recorded_hours(segments: impl IntoIterator<Item = Span>) -> Record
     let mut hours = RecordedHours::new();
     for (start, end) in segments {
         let begins = |hour: &Hour| hour.start().checked_mul(MS).is_some_and(|first| first <= end);
-        let of_segment = std::iter::successors(Hour::of(start.div_euclid(MS)), |hour| hour.next());
+        let of_segment = std::iter::successors(Hour::from_ms(start.div_euclid(MS)), |hour| hour.next());
         for hour in of_segment.take_while(begins).take(MOST_HOURS) {
             let (first, last) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS).saturating_sub(1));
             hours.entry(hour).or_default().push((start.max(first), end.min(last)));

@@ -20,6 +20,6 @@ mod tests;
 
 pub use backoff::Backoff;
 pub use destination::{Destination, ShipError};
-pub use push::{Credentials, Endpoint, EndpointError, LogFn, PushCounts, Pusher};
+pub use push::{Credentials, Endpoint, EndpointError, PushCounts, Pusher};
 pub use raw::RawAnswer;
 pub use shipper::{OpenFn, Pass, Shipper, roll_up};

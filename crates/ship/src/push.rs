@@ -13,6 +13,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use whyslow_store::LogFn;
 
 /// Maximum number of queued batches: an hour, at one every fifteen seconds.
 const MOST_WAITING: usize = 240;
@@ -24,9 +25,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Maximum time to send the rest of the queue at exit.
 const END_WITHIN: Duration = Duration::from_secs(3);
-
-/// Logs errors.
-pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Counters of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

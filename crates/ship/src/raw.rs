@@ -4,7 +4,9 @@ use crate::destination::ShipError;
 use crate::shipper::{OpenFn, Shipper, unreadable};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use whyslow_rollup::{Answer, LONGEST_ANSWER, LONGEST_REQUEST, PublicKey, Request, answer_path, request_path};
+use whyslow_rollup::{
+    LONGEST_ANSWER, LONGEST_REQUEST, PublicKey, RecordingAnswer, RecordingRequest, answer_path, request_path,
+};
 use whyslow_store::Extract;
 
 const MS: i64 = 1_000_000;
@@ -15,7 +17,7 @@ const HEAD: u64 = 8192;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawAnswer {
     /// The request.
-    pub request: Request,
+    pub request: RecordingRequest,
     /// Size of the answer, bytes.
     pub bytes: u64,
     /// The reason for a refusal, if no part of the recording was delivered.
@@ -48,12 +50,12 @@ impl Shipper {
         let failed = |path: &str, what: &dyn fmt::Display| ShipError::new(format!("{path}: {what}"));
         let path = request_path(&self.host, key).map_err(|error| ShipError::new(error.to_string()))?;
         let Some(file) = self.destination.get(&path, LONGEST_REQUEST, stop)? else { return Ok(None) };
-        let request = Request::verified(&file, key, &self.host).map_err(|error| failed(&path, &error))?;
+        let request = RecordingRequest::verified(&file, key, &self.host).map_err(|error| failed(&path, &error))?;
         if !request.is_valid_at(now_ms) || self.state.answered.contains_key(&request.id) {
             return Ok(None);
         }
         let answer = extract(&request, open)?;
-        let refused = if let Answer::Refused(why) = &answer { Some(why.clone()) } else { None };
+        let refused = if let RecordingAnswer::Refused(why) = &answer { Some(why.clone()) } else { None };
         let file = answer.into_file(&request);
         let bytes = file.len() as u64;
         let path = answer_path(&request).map_err(|error| ShipError::new(error.to_string()))?;
@@ -65,16 +67,17 @@ impl Shipper {
     }
 }
 
-fn extract(request: &Request, open: &OpenFn<'_>) -> Result<Answer, ShipError> {
+fn extract(request: &RecordingRequest, open: &OpenFn<'_>) -> Result<RecordingAnswer, ShipError> {
     let recording = open()?;
     let ns = |ms: i64| ms.saturating_mul(MS);
     let span = ns(request.from_ms)..=ns(request.to_ms).saturating_sub(1);
     let most = usize::try_from(LONGEST_ANSWER - HEAD).unwrap_or(usize::MAX);
     Ok(match recording.extract(&span, most).map_err(unreadable)? {
-        Extract::Bytes(bytes) => Answer::Extract(bytes),
-        Extract::Nothing => Answer::Refused("nothing was recorded then".into()),
-        Extract::TooLarge => {
-            Answer::Refused(format!("that takes more than {} MiB: ask for a shorter span", LONGEST_ANSWER >> 20))
-        }
+        Extract::Bytes(bytes) => RecordingAnswer::Extract(bytes),
+        Extract::Nothing => RecordingAnswer::Refused("nothing was recorded then".into()),
+        Extract::TooLarge => RecordingAnswer::Refused(format!(
+            "that takes more than {} MiB: ask for a shorter span",
+            LONGEST_ANSWER >> 20
+        )),
     })
 }

@@ -65,7 +65,7 @@ impl Shipper {
         labels: Vec<(String, String)>,
         recording: &Path,
     ) -> Result<Self, ShipError> {
-        let epoch = Hour::of(0).ok_or_else(|| ShipError::new("no calendar"))?;
+        let epoch = Hour::from_ms(0).ok_or_else(|| ShipError::new("no calendar"))?;
         Place::incoming("minute", epoch, host).map_err(|error| ShipError::new(error.to_string()))?;
         let (file, state) = StateFile::open(recording, destination.address(), host)?;
         Ok(Self {
@@ -215,7 +215,7 @@ fn hours_of(recording: &Recording) -> RecordedHours {
 }
 
 /// Returns the span of a recording that an hour's rows can depend on.
-fn span_of(hour: Hour) -> whyslow_store::Span {
+fn span_of(hour: Hour) -> whyslow_store::TimeRange {
     let (start, end) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS));
     start.saturating_sub(MARGIN_NS)..=end.saturating_add(SETTLED_NS)
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::civil::date;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
-use server::{Answer, Server};
+use server::{Reply, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -220,7 +220,7 @@ fn a_clock_that_is_set_back_costs_one_step_and_doubles_nothing() {
 #[test]
 fn hours_that_expire_before_they_are_delivered_are_reported() {
     let recording = recorded(samples(-600, 600));
-    let server = Server::start([Answer::Status(503)]);
+    let server = Server::start([Reply::Status(503)]);
     let mut shipper = shipper(server.destination(), recording.path());
     let failed = pass(&mut shipper, recording.path(), 600);
     assert_eq!((failed.hours, failed.left), (0, 2));
@@ -245,17 +245,17 @@ fn whatever_a_store_does_nothing_is_lost_and_nothing_twice() {
     assert!(pass(&mut to_folder(store.path(), recording.path()), recording.path(), 1210).failure.is_none());
     std::fs::remove_dir_all(recording.path().join("ship")).unwrap();
     let troubles = [
-        Answer::Status(500),
-        Answer::Status(403),
-        Answer::Stored,
-        Answer::Cut,
-        Answer::Stored,
-        Answer::Stored,
+        Reply::Status(500),
+        Reply::Status(403),
+        Reply::Stored,
+        Reply::Cut,
+        Reply::Stored,
+        Reply::Stored,
         // Stored, but not acknowledged.
-        Answer::StoredAndCut,
-        Answer::Hang,
-        Answer::Stored,
-        Answer::Status(503),
+        Reply::StoredAndCut,
+        Reply::Hang,
+        Reply::Stored,
+        Reply::Status(503),
     ];
     let server = Server::start(troubles);
     let mut failures = Vec::new();
@@ -313,7 +313,7 @@ fn a_server_that_is_killed_while_many_hosts_ship_loses_and_doubles_nothing() {
 #[test]
 fn an_upload_that_hangs_ends_when_asked_to() {
     let recording = recorded(samples(0, 60));
-    let server = Server::start([Answer::Hang]);
+    let server = Server::start([Reply::Hang]);
     let mut shipper = shipper_of(&server, recording.path());
     let stop = AtomicBool::new(false);
     let open = || Recording::open(recording.path()).map_err(|error| ShipError::from(error.to_string()));

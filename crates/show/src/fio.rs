@@ -68,8 +68,8 @@ fn direction(flow: Option<&RequestStats>, run: &DiskRun, operations: &[u64], byt
     // The last interval may be shorter, and would appear as a slow one.
     let full = (run.seconds / run.series.interval.max(1e-9)).floor() as usize;
     let full = if flow.operations > 0 { full } else { 0 };
-    let kib = IntervalStats::of(bytes.iter().take(full).map(|&n| n as f64 / 1024.0 / run.series.interval));
-    let iops = IntervalStats::of(operations.iter().take(full).map(|&n| n as f64 / run.series.interval));
+    let kib = IntervalStats::from_values(bytes.iter().take(full).map(|&n| n as f64 / 1024.0 / run.series.interval));
+    let iops = IntervalStats::from_values(operations.iter().take(full).map(|&n| n as f64 / run.series.interval));
     let service = flow.service.as_ref().unwrap_or(&flow.latency);
     let mut clat = times(service);
     if service.count > 0 {
@@ -147,7 +147,7 @@ struct IntervalStats {
 }
 
 impl IntervalStats {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.collect();
         let samples = values.len();
         if samples == 0 {

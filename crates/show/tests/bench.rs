@@ -224,7 +224,7 @@ Summary
 fn figures_stand_side_by_side_as_far_as_there_is_room() {
     let figure = |name: &str, under: &str, noise: f64| {
         let samples = (0..10).map(|i| 1e9 * (1.0 + noise * (f64::from(i) - 4.5))).collect();
-        Measurement::of(name, under, "bytes/s", samples).unwrap()
+        Measurement::from_samples(name, under, "bytes/s", samples).unwrap()
     };
     let unders = ["in the first cache", "in the second cache", "in memory"];
     let mut figures: Vec<Measurement> = unders.iter().map(|under| figure("read", under, 0.001)).collect();

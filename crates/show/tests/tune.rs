@@ -1,8 +1,8 @@
 //! Settings, plans and their outcomes as text, with hostile names.
 
 use whyslow_model::tune::{
-    ChangeOutcome, ChangedBy, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, ProfileNote, Reason, Risk,
-    SettingChange, Step, Transaction, Unavailable, Undoing,
+    ChangeOutcome, ChangedBy, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, PlanStep, ProfileNote, Reason,
+    Risk, SettingChange, Transaction, Unavailable, Undoing,
 };
 use whyslow_show::text::{TextStyle, tune};
 
@@ -52,7 +52,7 @@ fn entry() -> HistoryEntry {
     }
 }
 
-fn line(step: Step) -> PlanLine {
+fn line(step: PlanStep) -> PlanLine {
     PlanLine {
         target: "disk.scheduler@sda".into(),
         wanted: "none".into(),
@@ -74,7 +74,7 @@ fn hostile_names_are_drawn_not_obeyed() {
         lines: vec![PlanLine {
             target: HOSTILE.into(),
             reason: HOSTILE.into(),
-            ..line(Step::Change { from: HOSTILE.into() })
+            ..line(PlanStep::Change { from: HOSTILE.into() })
         }],
     };
     let check = CheckLine {
@@ -111,11 +111,14 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
             confirm: true,
             lowers: true,
             reason: "as asked".into(),
-            ..line(Step::Change { from: "bfq".into() })
+            ..line(PlanStep::Change { from: "bfq".into() })
         },
-        PlanLine { target: "a.b".into(), ..line(Step::Keep { now: "7".into(), why: "only more is asked for".into() }) },
-        PlanLine { target: "c.d".into(), ..line(Step::Already) },
-        PlanLine { target: "e.f".into(), ..line(Step::Cannot(Unavailable::Unsupported("no driver".into()))) },
+        PlanLine {
+            target: "a.b".into(),
+            ..line(PlanStep::Keep { now: "7".into(), why: "only more is asked for".into() })
+        },
+        PlanLine { target: "c.d".into(), ..line(PlanStep::Already) },
+        PlanLine { target: "e.f".into(), ..line(PlanStep::Cannot(Unavailable::Unsupported("no driver".into()))) },
     ];
     let plan = PlanDocument { why: String::new(), lines, files: Vec::new() };
     assert_eq!(
@@ -127,7 +130,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
 
 #[test]
 fn what_is_done_to_all_disks_is_shown_once() {
-    let of = |name: &str, disk: &str, step: Step| PlanLine {
+    let of = |name: &str, disk: &str, step: PlanStep| PlanLine {
         target: format!("disk.{name}@{disk}"),
         wanted: "4096".into(),
         step,
@@ -138,13 +141,13 @@ fn what_is_done_to_all_disks_is_shown_once() {
         confirm: false,
         lowers: false,
     };
-    let from = |from: &str| Step::Change { from: from.into() };
-    let missing = |disk: &str| Step::Cannot(Unavailable::Unsupported(format!("no /sys/block/{disk}/x")));
+    let from = |from: &str| PlanStep::Change { from: from.into() };
+    let missing = |disk: &str| PlanStep::Cannot(Unavailable::Unsupported(format!("no /sys/block/{disk}/x")));
     let mut lines: Vec<PlanLine> = ["sda", "sdb", "sdc"].iter().map(|disk| of("ahead", disk, from("128"))).collect();
     lines.push(of("ahead", "sdd", from("256")));
     lines.push(of("ahead", "sde", from("128")));
     lines.extend(["sda", "sdb"].map(|disk| of("x", disk, missing(disk))));
-    lines.extend(["sdx", "sdy"].map(|disk| of("ahead", disk, Step::Already)));
+    lines.extend(["sdx", "sdy"].map(|disk| of("ahead", disk, PlanStep::Already)));
     let document = PlanDocument { why: String::new(), lines, files: Vec::new() };
     let text = tune::plan(&document, &TextStyle { all: false, ..STYLE });
     assert_eq!(

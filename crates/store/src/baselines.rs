@@ -29,7 +29,7 @@ impl Baselines {
     pub const DEFAULT: &str = "default";
 
     /// Opens the baselines of a state folder, such as /var/lib/whyslow, which need not exist.
-    pub fn of(state: &Path) -> Self {
+    pub fn in_folder(state: &Path) -> Self {
         Self { folder: state.join(FOLDER) }
     }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_saved_baseline_exists_until_it_is_deleted() {
         let dir = whyslow_testing::folder();
-        let baselines = Baselines::of(dir.path());
+        let baselines = Baselines::in_folder(dir.path());
         assert_eq!((baselines.names().unwrap(), baselines.load("may").unwrap()), (vec![], None));
         let may = made("may", vec![100.0, 101.5]);
         baselines.save(&may, false).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_name_cannot_be_a_path() {
         let dir = whyslow_testing::folder();
-        let baselines = Baselines::of(&dir.path().join("state"));
+        let baselines = Baselines::in_folder(&dir.path().join("state"));
         for name in ["", ".", "..", "../may", "a/b", "a b", "ä", "\u{1b}[2J", &"x".repeat(65)] {
             assert!(baselines.save(&made(name, vec![]), true).is_err(), "{name:?}");
             assert!(baselines.load(name).is_err() && baselines.delete(name).is_err(), "{name:?}");
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_a_baseline_is_refused_with_its_name() {
         let dir = whyslow_testing::folder();
-        let baselines = Baselines::of(dir.path());
+        let baselines = Baselines::in_folder(dir.path());
         let path = baselines.save(&made("one", vec![1.0]), false).unwrap();
         let good = fs::read_to_string(&path).unwrap();
         let other = good.replace("whyslow.baseline/1", "whyslow.baseline/9");

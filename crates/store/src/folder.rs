@@ -54,7 +54,7 @@ pub(crate) type Hours = BTreeMap<Hour, (Vec<PathBuf>, u64)>;
 
 impl Hour {
     /// Returns the hour of a time in nanoseconds since 1970; a time beyond the calendar counts as 1970.
-    pub(crate) fn of(wall_ns: i64) -> Self {
+    pub(crate) fn from_ns(wall_ns: i64) -> Self {
         let time = Timestamp::from_nanosecond(wall_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
         let time = time.to_zoned(TimeZone::UTC);
         Self { day: time.date().to_string(), hour: time.hour().unsigned_abs() }
@@ -301,11 +301,11 @@ mod tests {
 
     #[test]
     fn an_hour_is_in_utc_and_knows_its_end() {
-        let hour = Hour::of(1_763_742_000_123_456_789);
+        let hour = Hour::from_ns(1_763_742_000_123_456_789);
         assert_eq!((hour.day.as_str(), hour.hour), ("2025-11-21", 16));
         assert_eq!(hour.end(), 1_763_744_400_000_000_000);
-        assert_eq!(Hour::of(hour.end()).hour, 17);
-        assert_eq!(Hour::of(i64::MIN).hour, Hour::of(i64::MIN).hour, "an extreme time does not panic");
+        assert_eq!(Hour::from_ns(hour.end()).hour, 17);
+        assert_eq!(Hour::from_ns(i64::MIN).hour, Hour::from_ns(i64::MIN).hour, "an extreme time does not panic");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::frame::FrameEncoder;
 use crate::recorder::{MOST_BYTES, MOST_TIMES, drop_noise};
 use crate::recording::each_reading_of_tail;
-use crate::schema::{Span, tables};
+use crate::schema::{TimeRange, tables};
 use crate::segment::TailByEntity;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Block {
         self.times.len() >= MOST_SAMPLES || self.bytes >= MOST_BYTES.max(MOST_TIMES * first)
     }
 
-    fn span(&self) -> Option<Span> {
+    fn span(&self) -> Option<TimeRange> {
         Some(self.times.first()?.at..=self.times.last()?.at)
     }
 }
@@ -105,7 +105,7 @@ impl History {
 
     /// Returns the times of the first and last samples, nanoseconds since 1970, to the millisecond; `None` without
     /// samples.
-    pub fn span(&self) -> Option<Span> {
+    pub fn span(&self) -> Option<TimeRange> {
         let first = self.blocks.front()?.times.first()?.at;
         Some(first..=self.newest()?.at)
     }
@@ -115,7 +115,7 @@ impl History {
     }
 
     /// Returns the samples of a span. This is cheap; reading the samples decodes them.
-    pub fn part(&self, span: Span) -> HistoryPart {
+    pub fn part(&self, span: TimeRange) -> HistoryPart {
         let overlaps = |block: &&Block| {
             block.span().is_some_and(|times| times.start() <= span.end() && span.start() <= times.end())
         };
@@ -126,7 +126,7 @@ impl History {
 /// Part of the samples of a [`History`], which can grow while the part is read.
 pub struct HistoryPart {
     blocks: Vec<Block>,
-    span: Span,
+    span: TimeRange,
 }
 
 impl HistoryPart {

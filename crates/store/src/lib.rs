@@ -23,5 +23,5 @@ pub use error::{LogFn, StoreError};
 pub use history::{History, HistoryLimits, HistoryPart};
 pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts, lower_priority};
 pub use recording::{Extract, Families, RecordedLoss, Recording, SampleTimes, SegmentRef, WindowCutter, unpack};
-pub use schema::{Span, families};
+pub use schema::{TimeRange, families};
 pub use segment::ParquetExport;

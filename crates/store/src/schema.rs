@@ -11,7 +11,7 @@ use whyslow_model::snapshot::SourceReport;
 use whyslow_model::value::Value;
 
 /// A span of time, nanoseconds since 1970.
-pub type Span = RangeInclusive<i64>;
+pub type TimeRange = RangeInclusive<i64>;
 
 /// Rows of one family on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct MetricField {
 }
 
 impl Table {
-    pub(crate) fn of(family: &FamilyInfo) -> Self {
+    pub(crate) fn for_family(family: &FamilyInfo) -> Self {
         let key = |(name, kind): (&str, KeyPartKind)| KeyField { name: name.to_owned(), kind };
         let metric = |m: &Metric| MetricField { name: m.name.to_owned(), kind: m.kind, unit: m.unit };
         Self {
@@ -58,7 +58,7 @@ pub fn families() -> Vec<FamilyInfo> {
 
 /// Returns the tables of all families.
 pub(crate) fn tables() -> Vec<Table> {
-    families().iter().map(Table::of).collect()
+    families().iter().map(Table::for_family).collect()
 }
 
 /// Returns the value of a metric that was not read.

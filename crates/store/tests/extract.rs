@@ -6,21 +6,21 @@ use common::{EVERY, SECOND, START, all, folder, made, plain, record};
 use std::time::Duration;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
-use whyslow_store::{Extract, Recording, Span, unpack};
+use whyslow_store::{Extract, Recording, TimeRange, unpack};
 
 /// From one second of the recording to another.
-fn span(from: i64, to: i64) -> Span {
+fn span(from: i64, to: i64) -> TimeRange {
     START + from * SECOND as i64..=START + (to + 1) * SECOND as i64 - 1
 }
 
-fn extract(recording: &Recording, span: &Span) -> Vec<u8> {
+fn extract(recording: &Recording, span: &TimeRange) -> Vec<u8> {
     match recording.extract(span, 1 << 26).unwrap() {
         Extract::Bytes(bytes) => bytes,
         other => panic!("{other:?}"),
     }
 }
 
-fn windows(recording: &Recording, span: &Span) -> Vec<Window> {
+fn windows(recording: &Recording, span: &TimeRange) -> Vec<Window> {
     let mut windows = Vec::new();
     let each = |window| {
         windows.push(window);

@@ -12,7 +12,7 @@ pub struct RestoredSetting {
 
 impl RestoredSetting {
     /// Records the value of a file under /sys or /proc/sys before it is changed.
-    pub fn of(path: impl AsRef<Path>) -> Self {
+    pub fn record(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let value = fs::read_to_string(&path).expect("a setting").trim().to_owned();
         let mut record =

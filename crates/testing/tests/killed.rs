@@ -67,7 +67,7 @@ fn holder() {
         children.push(sleep.id());
         std::mem::forget(sleep);
     }
-    let setting = RestoredSetting::of(SETTING);
+    let setting = RestoredSetting::record(SETTING);
     let other = if fs::read_to_string(SETTING).unwrap().trim() == "Y" { "0" } else { "1" };
     fs::write(SETTING, other).unwrap();
     let alone = ends_with_test(Command::new("sleep").arg("600")).spawn().unwrap();

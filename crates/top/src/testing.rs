@@ -189,7 +189,7 @@ fn tasks(s: &mut Snapshot, t: u64) {
 pub(crate) fn diagnosis(because: &str) -> Diagnosis {
     Diagnosis {
         not_cleared: vec![NotCleared { id: "cpu".into(), because: because.into(), during: None }],
-        ..Diagnosis::new(Verdict::Undetermined, TimeSpan::of(Origin::Live, 10.0, 11))
+        ..Diagnosis::new(Verdict::Undetermined, TimeSpan::new(Origin::Live, 10.0, 11))
     }
 }
 

@@ -5,6 +5,9 @@
 //! the file that is opened. It must belong to root, to this user, or to the owner of `/`, who controls the machine or container
 //! anyway, and no one else may write to it. In a folder such as /tmp, where the sticky bit keeps users from replacing each
 //! other's files, only the entry counts. A symbolic link is followed if it belongs to one of these users.
+//!
+//! A crate of its own, although it is small: both `tune` and the program need it, and a review of what root believes has to
+//! read only this.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, OsString};

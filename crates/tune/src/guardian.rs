@@ -5,7 +5,7 @@ use crate::Error;
 use crate::journal::Journal;
 use crate::machine::{self, Machine};
 use crate::session::Session;
-use crate::store::{self, STATE, Store};
+use crate::store::{self, STATE, TuneFolder};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn detach() -> io::Result<()> {
 ///
 /// # Errors
 /// Fails like [`Session::open`].
-pub fn guard(machine: &Machine, store: &Store, id: u64) -> Result<(), Error> {
+pub fn guard(machine: &Machine, store: &TuneFolder, id: u64) -> Result<(), Error> {
     const LOOK: Duration = Duration::from_secs(1);
     // The parent may have exited already.
     let _ = detach();

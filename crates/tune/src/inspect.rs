@@ -6,9 +6,9 @@ use crate::journal::{Journal, Unread};
 use crate::lock;
 use crate::machine::Machine;
 use crate::session::due;
-use crate::store::Store;
+use crate::store::TuneFolder;
 use crate::system_setting::{self, SystemSetting};
-use crate::target::Target;
+use crate::target::ChangeTarget;
 use crate::undo;
 use whyslow_model::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
 
@@ -35,7 +35,7 @@ pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
 ///
 /// # Errors
 /// Fails if it is not a tunable, or if it is not in the catalogue and this machine has no such setting.
-pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Error> {
+pub fn tunable(machine: &Machine, target: &ChangeTarget) -> Result<TunableDocument, Error> {
     let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Error::Usage)?;
     let here = system_setting::here(machine, &entry, target.instance.as_deref());
     // Nothing is known about a setting that is neither in the catalogue nor on this machine.
@@ -51,8 +51,8 @@ pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Er
 ///
 /// # Errors
 /// Returns the reason why it has no value here.
-pub fn get(machine: &Machine, target: &Target) -> Result<String, Error> {
-    let read = SystemSetting::of(machine, target).and_then(|setting| setting.read());
+pub fn get(machine: &Machine, target: &ChangeTarget) -> Result<String, Error> {
+    let read = SystemSetting::for_target(machine, target).and_then(|setting| setting.read());
     read.map_err(|why| Error::Unavailable { target: target.to_string(), why })
 }
 
@@ -103,7 +103,7 @@ pub fn foresee(machine: &Machine, history: &[HistoryEntry], ids: &[u64]) -> Vec<
 ///
 /// # Errors
 /// Fails if the journal cannot be read.
-pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
+pub fn history(store: &TuneFolder) -> Result<Vec<HistoryEntry>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.entries)
 }
 
@@ -111,7 +111,7 @@ pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
 ///
 /// # Errors
 /// Fails if the journal cannot be read.
-pub fn unread(store: &Store) -> Result<Vec<Unread>, Error> {
+pub fn unread(store: &TuneFolder) -> Result<Vec<Unread>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.unread)
 }
 
@@ -119,7 +119,7 @@ pub fn unread(store: &Store) -> Result<Vec<Unread>, Error> {
 ///
 /// # Errors
 /// Fails if the journal cannot be read.
-pub fn unfinished(machine: &Machine, store: &Store) -> Result<Vec<Undoing>, Error> {
+pub fn unfinished(machine: &Machine, store: &TuneFolder) -> Result<Vec<Undoing>, Error> {
     if !lock::is_free(store.folder()) {
         return Ok(Vec::new());
     }

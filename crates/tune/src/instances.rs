@@ -5,31 +5,38 @@ use crate::mounts;
 use std::ffi::CString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use whyslow_model::tune::{Access, Scope, Unavailable};
+use whyslow_model::tune::{Access, TunableScope, Unavailable};
 
 /// Lists the instances of a kind, by name. Empty for processes and groups, which are too many to query one by one.
-pub(crate) fn list(machine: &Machine, scope: Scope) -> Vec<String> {
+pub(crate) fn list(machine: &Machine, scope: TunableScope) -> Vec<String> {
     let root = machine.root();
     match scope {
-        Scope::Disk => root.list("sys/block"),
+        TunableScope::Disk => root.list("sys/block"),
         // The folder contains a file in addition to the interfaces (bonding_masters).
-        Scope::Interface => {
+        TunableScope::Interface => {
             let names = root.list("sys/class/net");
             names.into_iter().filter(|name| root.at(format!("sys/class/net/{name}/mtu")).exists()).collect()
         }
-        Scope::NetQueue => parts(machine, "sys/class/net", "queues", |_| true),
-        Scope::Cpu => root.list("sys/devices/system/cpu").into_iter().filter(|name| is_cpu(name)).collect(),
-        Scope::IdleState => parts(machine, "sys/devices/system/cpu", "cpuidle", |name| name.starts_with("state")),
-        Scope::Irq => {
+        TunableScope::NetQueue => parts(machine, "sys/class/net", "queues", |_| true),
+        TunableScope::Cpu => root.list("sys/devices/system/cpu").into_iter().filter(|name| is_cpu(name)).collect(),
+        TunableScope::IdleState => {
+            parts(machine, "sys/devices/system/cpu", "cpuidle", |name| name.starts_with("state"))
+        }
+        TunableScope::Irq => {
             let mut numbers: Vec<u32> = root.list("proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
             numbers.sort_unstable();
             numbers.into_iter().map(|number| number.to_string()).collect()
         }
-        Scope::Mount => mounts::read(machine).into_iter().map(|mount| mount.point).collect(),
+        TunableScope::Mount => mounts::read(machine).into_iter().map(|mount| mount.point).collect(),
         // The folder contains a subfolder with the driver's features in addition to the file systems.
-        Scope::Ext4 => root.list("sys/fs/ext4").into_iter().filter(|name| name != "features").collect(),
-        Scope::PageSize => root.list("sys/kernel/mm/hugepages"),
-        Scope::Machine | Scope::Netns | Scope::Cgroup | Scope::GroupDisk | Scope::Process | Scope::Line => Vec::new(),
+        TunableScope::Ext4 => root.list("sys/fs/ext4").into_iter().filter(|name| name != "features").collect(),
+        TunableScope::PageSize => root.list("sys/kernel/mm/hugepages"),
+        TunableScope::Machine
+        | TunableScope::Netns
+        | TunableScope::Cgroup
+        | TunableScope::GroupDisk
+        | TunableScope::Process
+        | TunableScope::Line => Vec::new(),
     }
 }
 
@@ -48,23 +55,25 @@ fn parts(machine: &Machine, folder: &str, within: &str, wanted: impl Fn(&str) ->
 }
 
 /// Checks that an instance of that name exists.
-pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str) -> Result<(), Unavailable> {
+pub(crate) fn find(machine: &Machine, scope: TunableScope, access: &Access, name: &str) -> Result<(), Unavailable> {
     let absent = || Err(Unavailable::Absent(format!("no {} '{name}'", scope.word())));
-    if matches!(scope, Scope::Interface | Scope::NetQueue) && !machine.sees_own_interfaces() {
+    if matches!(scope, TunableScope::Interface | TunableScope::NetQueue) && !machine.sees_own_interfaces() {
         let why = "/sys shows the interfaces of another network namespace; 'ip netns exec' and 'nsenter --mount --net' bring the right one";
         return Err(Unavailable::Unsupported(why.into()));
     }
     let is_there = match scope {
-        Scope::Machine | Scope::Netns | Scope::Line => true,
-        Scope::Mount => mounts::find(machine, name).is_some(),
-        Scope::Cgroup => return mounts::cgroup_folder(machine, access, name).map(|_| ()),
-        Scope::GroupDisk => {
+        TunableScope::Machine | TunableScope::Netns | TunableScope::Line => true,
+        TunableScope::Mount => mounts::find(machine, name).is_some(),
+        TunableScope::Cgroup => return mounts::cgroup_folder(machine, access, name).map(|_| ()),
+        TunableScope::GroupDisk => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
-            find(machine, Scope::Disk, access, disk)?;
+            find(machine, TunableScope::Disk, access, disk)?;
             return mounts::cgroup_folder(machine, access, group).map(|_| ());
         }
-        Scope::Process | Scope::Irq => is_number(name) && machine.root().at(path_of(scope, name)).exists(),
-        Scope::NetQueue | Scope::IdleState => {
+        TunableScope::Process | TunableScope::Irq => {
+            is_number(name) && machine.root().at(path_of(scope, name)).exists()
+        }
+        TunableScope::NetQueue | TunableScope::IdleState => {
             let parts = name.split_once('/');
             parts.is_some_and(|(a, b)| is_one_name(a) && is_one_name(b))
                 && machine.root().at(path_of(scope, name)).exists()
@@ -84,24 +93,29 @@ fn is_number(name: &str) -> bool {
 }
 
 /// Returns the folder of an instance.
-fn path_of(scope: Scope, name: &str) -> String {
+fn path_of(scope: TunableScope, name: &str) -> String {
     let (first, second) = name.split_once('/').unwrap_or((name, ""));
     match scope {
-        Scope::Disk => format!("sys/block/{name}"),
-        Scope::Interface => format!("sys/class/net/{name}"),
-        Scope::NetQueue => format!("sys/class/net/{first}/queues/{second}"),
-        Scope::Cpu => format!("sys/devices/system/cpu/{name}"),
-        Scope::IdleState => format!("sys/devices/system/cpu/{first}/cpuidle/{second}"),
-        Scope::Irq => format!("proc/irq/{name}"),
-        Scope::Process => format!("proc/{name}"),
-        Scope::Ext4 => format!("sys/fs/ext4/{name}"),
-        Scope::PageSize => format!("sys/kernel/mm/hugepages/{name}"),
-        Scope::Machine | Scope::Netns | Scope::Mount | Scope::Cgroup | Scope::GroupDisk | Scope::Line => String::new(),
+        TunableScope::Disk => format!("sys/block/{name}"),
+        TunableScope::Interface => format!("sys/class/net/{name}"),
+        TunableScope::NetQueue => format!("sys/class/net/{first}/queues/{second}"),
+        TunableScope::Cpu => format!("sys/devices/system/cpu/{name}"),
+        TunableScope::IdleState => format!("sys/devices/system/cpu/{first}/cpuidle/{second}"),
+        TunableScope::Irq => format!("proc/irq/{name}"),
+        TunableScope::Process => format!("proc/{name}"),
+        TunableScope::Ext4 => format!("sys/fs/ext4/{name}"),
+        TunableScope::PageSize => format!("sys/kernel/mm/hugepages/{name}"),
+        TunableScope::Machine
+        | TunableScope::Netns
+        | TunableScope::Mount
+        | TunableScope::Cgroup
+        | TunableScope::GroupDisk
+        | TunableScope::Line => String::new(),
     }
 }
 
 /// Returns the identity that distinguishes an instance from a later one of the same name; empty for the machine itself.
-pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &str) -> String {
+pub(crate) fn identity(machine: &Machine, scope: TunableScope, access: &Access, name: &str) -> String {
     let root = machine.root();
     let netns = || machine.netns();
     let interface = |name: &str| {
@@ -109,23 +123,23 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
         format!("{}/{index}", netns())
     };
     match scope {
-        Scope::Netns => netns(),
+        TunableScope::Netns => netns(),
         // A number that no other disk of this boot has had (Documentation/ABI/testing/sysfs-block: diskseq).
-        Scope::Disk => root.word(&format!("sys/block/{name}/diskseq")).unwrap_or_default(),
-        Scope::Interface => interface(name),
-        Scope::NetQueue => interface(name.split('/').next().unwrap_or_default()),
-        Scope::Irq => root.word(&format!("sys/kernel/irq/{name}/actions")).unwrap_or_default(),
-        Scope::Mount => mounts::find(machine, name).map(|mount| mount.identity()).unwrap_or_default(),
-        Scope::Cgroup => mounts::cgroup_folder(machine, access, name).map_or(String::new(), inode),
-        Scope::Ext4 => inode(root.at(path_of(scope, name))),
-        Scope::GroupDisk => {
+        TunableScope::Disk => root.word(&format!("sys/block/{name}/diskseq")).unwrap_or_default(),
+        TunableScope::Interface => interface(name),
+        TunableScope::NetQueue => interface(name.split('/').next().unwrap_or_default()),
+        TunableScope::Irq => root.word(&format!("sys/kernel/irq/{name}/actions")).unwrap_or_default(),
+        TunableScope::Mount => mounts::find(machine, name).map(|mount| mount.identity()).unwrap_or_default(),
+        TunableScope::Cgroup => mounts::cgroup_folder(machine, access, name).map_or(String::new(), inode),
+        TunableScope::Ext4 => inode(root.at(path_of(scope, name))),
+        TunableScope::GroupDisk => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
             let of = |scope, name| identity(machine, scope, access, name);
-            format!("{} {}", of(Scope::Disk, disk), of(Scope::Cgroup, group))
+            format!("{} {}", of(TunableScope::Disk, disk), of(TunableScope::Cgroup, group))
         }
-        Scope::Process => start_time(machine, name).unwrap_or_default(),
-        Scope::Line => serde_json::to_string(access).unwrap_or_default(),
-        Scope::Machine | Scope::Cpu | Scope::IdleState | Scope::PageSize => String::new(),
+        TunableScope::Process => start_time(machine, name).unwrap_or_default(),
+        TunableScope::Line => serde_json::to_string(access).unwrap_or_default(),
+        TunableScope::Machine | TunableScope::Cpu | TunableScope::IdleState | TunableScope::PageSize => String::new(),
     }
 }
 
@@ -159,35 +173,41 @@ mod tests {
     fn names_do_not_lead_elsewhere() {
         let machine = Machine::live();
         for (scope, name) in [
-            (Scope::Disk, ".."),
-            (Scope::Disk, "../class"),
-            (Scope::Interface, "lo/../lo"),
-            (Scope::NetQueue, "lo/.."),
-            (Scope::NetQueue, "lo"),
-            (Scope::Process, "self"),
-            (Scope::Irq, "../self"),
-            (Scope::Cpu, ""),
+            (TunableScope::Disk, ".."),
+            (TunableScope::Disk, "../class"),
+            (TunableScope::Interface, "lo/../lo"),
+            (TunableScope::NetQueue, "lo/.."),
+            (TunableScope::NetQueue, "lo"),
+            (TunableScope::Process, "self"),
+            (TunableScope::Irq, "../self"),
+            (TunableScope::Cpu, ""),
         ] {
             assert!(matches!(find(&machine, scope, &FILE, name), Err(Unavailable::Absent(_))), "{scope:?} {name}");
         }
-        assert_eq!(find(&machine, Scope::Interface, &FILE, "lo"), Ok(()));
+        assert_eq!(find(&machine, TunableScope::Interface, &FILE, "lo"), Ok(()));
     }
 
     #[test]
     fn a_process_is_known_by_its_start() {
         let machine = Machine::live();
-        let own = identity(&machine, Scope::Process, &FILE, &std::process::id().to_string());
+        let own = identity(&machine, TunableScope::Process, &FILE, &std::process::id().to_string());
         // Field 22 of proc_pid_stat(5); the name, field 2, ends with the last parenthesis.
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
         let start = stat.rsplit(')').next().unwrap().split_whitespace().nth(22 - 3);
         assert_eq!(Some(own.as_str()), start);
-        assert_ne!(own, identity(&machine, Scope::Process, &FILE, "1"));
+        assert_ne!(own, identity(&machine, TunableScope::Process, &FILE, "1"));
     }
 
     #[test]
     fn the_things_of_this_machine_are_there() {
         let machine = Machine::live();
-        for scope in [Scope::Disk, Scope::Interface, Scope::NetQueue, Scope::Cpu, Scope::Mount] {
+        for scope in [
+            TunableScope::Disk,
+            TunableScope::Interface,
+            TunableScope::NetQueue,
+            TunableScope::Cpu,
+            TunableScope::Mount,
+        ] {
             let names = list(&machine, scope);
             assert!(!names.is_empty(), "{scope:?}");
             for name in names {

@@ -35,8 +35,8 @@ pub use persist::plan as persist_plan;
 pub use plan::Plan;
 pub use request::{ChangeRequest, RequestedValue, parse_change};
 pub use session::{Guard, Session, Terms, all_clean, awaiting_confirmation};
-pub use store::{STATE, Store, who};
-pub use target::Target;
+pub use store::{STATE, TuneFolder, who};
+pub use target::ChangeTarget;
 
 use std::fmt;
 use whyslow_model::tune::{Unavailable, Undoing};

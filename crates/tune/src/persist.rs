@@ -4,7 +4,7 @@ use crate::catalogue::{Catalogue, PERSIST, SYSCTL, line_of, sysctl_of, value_of}
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::request::{ChangeRequest, RequestedValue};
-use crate::target::{Target, sysctl_path};
+use crate::target::{ChangeTarget, sysctl_path};
 use crate::values::squeeze;
 use std::collections::BTreeMap;
 use whyslow_model::tune::{HistoryEntry, Unavailable};
@@ -12,10 +12,10 @@ use whyslow_model::tune::{HistoryEntry, Unavailable};
 /// Returns the plan that makes a transaction's changes survive a reboot.
 pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {
     let id = entry.transaction.id;
-    let mut plan = Plan::of(machine, &format!("make change {id} survive a reboot"), &[]);
+    let mut plan = Plan::new(machine, &format!("make change {id} survive a reboot"), &[]);
     for at in entry.outstanding() {
         let change = &entry.transaction.changes[at];
-        let target = Target::of(PERSIST, Some(&change.target));
+        let target = ChangeTarget::new(PERSIST, Some(&change.target));
         match request(machine, &change.target, entry.held_value(at).unwrap_or_default()) {
             Ok(request) => plan.add(machine, &request),
             Err(why) => plan.cannot(&target, entry.held_value(at).unwrap_or_default(), Unavailable::Unsupported(why)),
@@ -25,7 +25,7 @@ pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {
 }
 
 fn request(machine: &Machine, target: &str, value: &str) -> Result<ChangeRequest, String> {
-    let kept: Target = target.parse()?;
+    let kept: ChangeTarget = target.parse()?;
     if kept.name == PERSIST {
         return Err("it is already a line that is read at boot".into());
     }
@@ -34,7 +34,7 @@ fn request(machine: &Machine, target: &str, value: &str) -> Result<ChangeRequest
     let value = value_of(&entry, value)?;
     let reason = sysctl_of(&entry).and_then(|key| set_later(machine, &key, &value)).unwrap_or_default();
     Ok(ChangeRequest {
-        target: Target::of(PERSIST, Some(&kept.to_string())),
+        target: ChangeTarget::new(PERSIST, Some(&kept.to_string())),
         wanted: RequestedValue::Exactly(value),
         reason,
     })

@@ -1,13 +1,13 @@
 //! Requested changes: a setting by name, with a value, a bound or a choice.
 
 use crate::Error;
-use crate::target::Target;
+use crate::target::ChangeTarget;
 
 /// A requested change of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRequest {
     /// The setting.
-    pub target: Target,
+    pub target: ChangeTarget,
     /// The requested value.
     pub wanted: RequestedValue,
     /// The reason given in the request; empty if there is none.
@@ -65,7 +65,7 @@ impl RequestedValue {
     }
 
     /// Returns the number to set, given the present one.
-    pub(crate) fn of(&self, now: i128, value: i128) -> i128 {
+    pub(crate) fn resolve(&self, now: i128, value: i128) -> i128 {
         match self {
             Self::AtLeast(_) => now.max(value),
             Self::AtMost(_) => now.min(value),

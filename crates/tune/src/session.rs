@@ -6,15 +6,15 @@ use crate::journal::{Journal, Ledger, Record, Sync};
 use crate::lock::Lock;
 use crate::machine::{self, Machine};
 use crate::plan::{Plan, PlanItem};
-use crate::store::Store;
+use crate::store::TuneFolder;
 use crate::system_setting::SystemSetting;
 use crate::undo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use whyslow_model::mask;
 use whyslow_model::tune::{
-    ChangedBy, Collateral, Confirm, Held, HistoryEntry, Reason, SettingChange, Status, Step, Transaction, Unavailable,
-    Undoing,
+    ChangedBy, Collateral, Confirm, Held, HistoryEntry, PlanStep, Reason, SettingChange, Status, Transaction,
+    Unavailable, Undoing,
 };
 
 /// Starts the process that rolls a transaction back unless it is confirmed; that process must outlive this program.
@@ -49,7 +49,7 @@ impl Session {
     ///
     /// # Errors
     /// Fails if the journal cannot be read or written, or another run is active.
-    pub fn open(machine: &Machine, store: &Store, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
+    pub fn open(machine: &Machine, store: &TuneFolder, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         store.prepare()?;
         let lock = Lock::take(store.folder(), who, wait)?;
         let journal = Journal::in_folder(store.folder());
@@ -311,7 +311,7 @@ pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reaso
 }
 
 fn change(item: &PlanItem) -> Option<SettingChange> {
-    let (Some(setting), Step::Change { from }) = (&item.setting, &item.line.step) else { return None };
+    let (Some(setting), PlanStep::Change { from }) = (&item.setting, &item.line.step) else { return None };
     let collateral = setting
         .disturbed()
         .into_iter()

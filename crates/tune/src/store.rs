@@ -16,11 +16,11 @@ pub(crate) const PRIVATE: u32 = 0o600;
 
 /// The folder of the journal and its lock.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct TuneFolder {
     folder: PathBuf,
 }
 
-impl Store {
+impl TuneFolder {
     /// Returns `/var/lib/whyslow/tune`, or the folder `tune` in the directory that the environment variable `WHYSLOW_STATE`
     /// names.
     pub fn standard() -> Self {

@@ -5,26 +5,26 @@ use std::str::FromStr;
 
 /// A tunable and its instance: `vm.swappiness`, `disk.read_ahead_kb@sda`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Target {
+pub struct ChangeTarget {
     /// The tunable, a sysctl, or a path under /sys or /proc/sys.
     pub name: String,
     /// The instance; `None` if there is only one.
     pub instance: Option<String>,
 }
 
-impl Target {
+impl ChangeTarget {
     /// Returns a tunable of an instance.
-    pub fn of(name: &str, instance: Option<&str>) -> Self {
+    pub fn new(name: &str, instance: Option<&str>) -> Self {
         Self { name: name.to_owned(), instance: instance.map(str::to_owned) }
     }
 
     /// Returns another tunable of the same instance.
     pub(crate) fn sibling(&self, name: &str) -> Self {
-        Self::of(name, self.instance.as_deref())
+        Self::new(name, self.instance.as_deref())
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ChangeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.instance {
             Some(instance) => write!(f, "{}@{instance}", self.name),
@@ -33,7 +33,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl FromStr for Target {
+impl FromStr for ChangeTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -46,7 +46,7 @@ impl FromStr for Target {
                 "'{text}': a tunable is named as NAME or NAME@THING, such as vm.swappiness or disk.scheduler@sda"
             ));
         }
-        Ok(Self::of(name, instance))
+        Ok(Self::new(name, instance))
     }
 }
 
@@ -112,15 +112,15 @@ pub(crate) fn captured(template: &str, path: &str) -> Option<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::ChangeTarget;
 
     #[test]
     fn a_thing_may_have_any_name() {
         for text in ["vm.swappiness", "disk.scheduler@sda", "interface.mtu@eth0.100", "cgroup.cpu.max@/a@b"] {
-            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ChangeTarget>().unwrap().to_string(), text);
         }
-        assert_eq!("a@b@c".parse::<Target>().unwrap().instance.as_deref(), Some("b@c"));
-        assert!("@sda".parse::<Target>().is_err());
-        assert!("disk.scheduler@".parse::<Target>().is_err());
+        assert_eq!("a@b@c".parse::<ChangeTarget>().unwrap().instance.as_deref(), Some("b@c"));
+        assert!("@sda".parse::<ChangeTarget>().is_err());
+        assert!("disk.scheduler@".parse::<ChangeTarget>().is_err());
     }
 }

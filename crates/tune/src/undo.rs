@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::system_setting::SystemSetting;
 use std::fs;
 use std::rc::Rc;
-use whyslow_model::tune::{ChangeOutcome, HistoryEntry, Scope, SettingChange, Status, Unavailable, Undoing};
+use whyslow_model::tune::{ChangeOutcome, HistoryEntry, SettingChange, Status, TunableScope, Unavailable, Undoing};
 
 /// Rolls back the outstanding changes of a transaction, and returns the outcome of each.
 ///
@@ -148,7 +148,11 @@ impl OutstandingChange<'_> {
         if self.rebooted() {
             // IDs are reassigned at each boot: only names remain, and processes and groups are certainly gone.
             let why = || ChangeOutcome::Gone { why: "the machine has rebooted".into() };
-            return matches!(scope, Scope::Process | Scope::Cgroup | Scope::GroupDisk | Scope::Mount).then(why);
+            return matches!(
+                scope,
+                TunableScope::Process | TunableScope::Cgroup | TunableScope::GroupDisk | TunableScope::Mount
+            )
+            .then(why);
         }
         (!setting.is_of(self.change()))
             .then(|| ChangeOutcome::Gone { why: format!("this is a different {} with the same name", scope.word()) })

@@ -57,7 +57,7 @@ impl BenchTrial {
     /// # Errors
     /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
     pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
-        Outcome::of(self.name, seed, |outcome| {
+        Outcome::run(self.name, seed, |outcome| {
             let mut bed = Testbed::new(self.name, seed)?;
             let benchmark = (self.setup)(&mut bed)?;
             outcome.expected.clone_from(&benchmark.expected);

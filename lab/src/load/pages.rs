@@ -37,7 +37,7 @@ impl Mapping {
     }
 
     /// Maps memory of small or huge pages, without allocating any of them yet.
-    fn of(bytes: usize, pages: MmapAdvise) -> io::Result<Self> {
+    fn reserve(bytes: usize, pages: MmapAdvise) -> io::Result<Self> {
         let mapping = Self::new(bytes, MapFlags::MAP_NORESERVE)?;
         mapping.advise(0, bytes, pages)?;
         Ok(mapping)
@@ -154,7 +154,8 @@ impl MemoryBursts {
         ready("")?;
         loop {
             pacer.wait();
-            let parts = (0..self.threads).map(|_| Mapping::of(self.bytes / self.threads, MmapAdvise::MADV_NOHUGEPAGE));
+            let parts =
+                (0..self.threads).map(|_| Mapping::reserve(self.bytes / self.threads, MmapAdvise::MADV_NOHUGEPAGE));
             let parts: Vec<Mapping> = parts.collect::<io::Result<_>>()?;
             thread::scope(|scope| {
                 for part in parts {
@@ -191,7 +192,7 @@ impl Fragment {
         die_first()?;
         let mut held = Pages::new(self.seed);
         while number_in("/proc/meminfo", "MemFree:")? * 1024 > self.leave {
-            let part = Mapping::of(16 * HUGE_PAGE, MmapAdvise::MADV_NOHUGEPAGE)?;
+            let part = Mapping::reserve(16 * HUGE_PAGE, MmapAdvise::MADV_NOHUGEPAGE)?;
             part.touch(0, 16 * HUGE_PAGE);
             held.add(part, 0, 16 * HUGE_PAGE);
         }
@@ -202,7 +203,7 @@ impl Fragment {
         let mut is_ready = false;
         for turn in 0_u64.. {
             pacer.wait();
-            let huge = Mapping::of(self.bytes + HUGE_PAGE, MmapAdvise::MADV_HUGEPAGE)?;
+            let huge = Mapping::reserve(self.bytes + HUGE_PAGE, MmapAdvise::MADV_HUGEPAGE)?;
             let first = huge.start.as_ptr().align_offset(HUGE_PAGE);
             // Touch each small page, because the kernel frees those full of zeros when it splits a huge one.
             huge.touch(first, self.bytes);

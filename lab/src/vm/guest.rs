@@ -137,7 +137,7 @@ impl Guest<'_> {
     /// # Errors
     /// Returns only [`Error::Interrupted`]: all other errors become outcomes.
     pub fn run(&self, trial: &Trial, seed: u64, observed: Duration) -> Result<Outcome> {
-        let mut outcome = Outcome::of(trial.name, seed, |outcome| {
+        let mut outcome = Outcome::run(trial.name, seed, |outcome| {
             let text = match self.boot(trial, seed, observed) {
                 // Seen once in hundreds of guests, for an unknown reason. The backtraces show whether whyslow is to
                 // blame.

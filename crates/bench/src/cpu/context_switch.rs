@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_partner_answers_and_ends_when_dropped() {
-        for cpu in CpuTopology::of(&Root::live()).spread_over_cores() {
+        for cpu in CpuTopology::read(&Root::live()).spread_over_cores() {
             for kind in [PartnerKind::Thread, PartnerKind::Process] {
                 let partner = PingPongPartner::new(kind, cpu).unwrap();
                 for _ in 0..100 {

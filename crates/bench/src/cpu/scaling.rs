@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn measured(work: CpuWork, threads: usize, rate: f64) -> Measurement {
-        Measurement::of(work.name(), under(threads), work.unit(), vec![rate]).unwrap()
+        Measurement::from_samples(work.name(), under(threads), work.unit(), vec![rate]).unwrap()
     }
 
     #[test]

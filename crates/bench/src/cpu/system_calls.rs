@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_needs_a_system_call_is_reported() {
-        let figure = |name: &str, value| Measurement::of(name, "", "s", vec![value]).unwrap();
+        let figure = |name: &str, value| Measurement::from_samples(name, "", "s", vec![value]).unwrap();
         let finding = |clock| finding(&[figure(MONOTONIC, clock), figure(BY_CALL, 200e-9)], Some("hpet"));
         assert!(finding(190e-9).unwrap().contains("hpet needs a system call"));
         assert!(finding(20e-9).unwrap().contains("10.0 times as fast"));

@@ -62,7 +62,7 @@ fn figure(name: &str, under: &str, repetitions: &[LatencyHistogram]) -> Option<M
     repetitions.iter().for_each(|spread| all.merge(spread));
     let medians = repetitions.iter().filter_map(|spread| spread.latency(&[0.5]).percentile(0.5)).collect();
     let spread = Some(all.latency(&Latency::SHARES));
-    Measurement::of(name, under, "s", medians).map(|figure| Measurement { spread, ..figure })
+    Measurement::from_samples(name, under, "s", medians).map(|figure| Measurement { spread, ..figure })
 }
 
 /// Returns the number of wake-ups per repetition.

@@ -21,7 +21,7 @@ pub(super) struct DepthPoint {
 }
 
 impl DepthPoint {
-    pub(super) fn of(depth: u32, run: &DiskRun) -> Option<Self> {
+    pub(super) fn from_run(depth: u32, run: &DiskRun) -> Option<Self> {
         let flow: &RequestStats = run.read.as_ref().or(run.write.as_ref()).filter(|flow| flow.operations > 0)?;
         let (rate, bandwidth, latency) = (flow.rate, flow.bandwidth, flow.latency.mean);
         Some(Self { depth, rate, bandwidth, latency, cpu_bound: run.generator.was_limit })

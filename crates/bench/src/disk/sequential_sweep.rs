@@ -258,7 +258,7 @@ impl SweepPoint {
     }
 
     fn figure(&self) -> Option<Measurement> {
-        let figure = Measurement::of(self.path.name, self.under(), "bytes/s", self.samples.clone())?;
+        let figure = Measurement::from_samples(self.path.name, self.under(), "bytes/s", self.samples.clone())?;
         Some(Measurement { disturbed: self.disturbed, ..figure })
     }
 }

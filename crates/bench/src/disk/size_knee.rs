@@ -98,7 +98,7 @@ mod tests {
     /// Returns ten samples around a value: the interval is from the second to the ninth.
     fn figure(size: u64, value: f64, spread: f64) -> Measurement {
         let samples = (0..10).map(|at| value * (1.0 + spread * (f64::from(at) - 4.5) / 3.5)).collect();
-        Measurement::of("direct", format!("{size} KiB"), "bytes/s", samples).unwrap()
+        Measurement::from_samples("direct", format!("{size} KiB"), "bytes/s", samples).unwrap()
     }
 
     fn points(figures: &[Measurement]) -> Vec<SizedFigure<'_>> {
@@ -148,7 +148,7 @@ mod tests {
         );
         let noisy = figures(&[100.0, 105.0, 104.0], 0.5);
         assert!(knee(&points(&noisy)).unwrap_err().contains("vary too much"));
-        let few = [Measurement::of("direct", "4 KiB", "bytes/s", vec![1.0, 2.0]).unwrap()];
+        let few = [Measurement::from_samples("direct", "4 KiB", "bytes/s", vec![1.0, 2.0]).unwrap()];
         assert!(knee(&points(&few)).unwrap_err().contains("too few repetitions"));
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct Completion {
 }
 
 impl Completion {
-    fn of(slot: usize, result: io::Result<usize>) -> Self {
+    fn new(slot: usize, result: io::Result<usize>) -> Self {
         let result = match result {
             Ok(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
             Err(e) => -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),

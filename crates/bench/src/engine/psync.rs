@@ -29,7 +29,7 @@ impl SyncIo {
     }
 
     pub(super) fn complete(&mut self, slot: usize, result: io::Result<usize>) {
-        self.done = Some(Completion::of(slot, result));
+        self.done = Some(Completion::new(slot, result));
     }
 
     pub(super) fn next(&mut self, due: Option<Instant>) -> Option<Completion> {

@@ -127,7 +127,7 @@ impl PlanBuilder<'_, '_> {
         let size = size.ok_or_else(|| {
             self.error(section, "size", "is missing: set it, or name an existing file or device with filename")
         })?;
-        let bytes = size.of(0) + options.offset.map_or(0, |offset| offset.of(0));
+        let bytes = size.bytes_of(0) + options.offset.map_or(0, |offset| offset.bytes_of(0));
         if bytes == 0 {
             let why = "a percentage needs an existing file or device: set a size in bytes";
             return Err(self.error(section, "size", why));
@@ -156,9 +156,9 @@ impl PlanBuilder<'_, '_> {
         let engine = options.engine.unwrap_or(Engine::Psync);
         let blocks = |at: usize| options.blocks[at].clone().unwrap_or(vec![BlockSize { bytes: BLOCK, share: 1.0 }]);
         let whole = target.about.bytes;
-        let start = options.offset.map_or(0, |offset| offset.of(whole)).min(whole);
-        let size = options.size.map_or(whole - start, |size| size.of(whole)).min(whole - start);
-        let once = options.io_size.map_or(size, |size| size.of(whole));
+        let start = options.offset.map_or(0, |offset| offset.bytes_of(whole)).min(whole);
+        let size = options.size.map_or(whole - start, |size| size.bytes_of(whole)).min(whole - start);
+        let once = options.io_size.map_or(size, |size| size.bytes_of(whole));
         let load = Workload {
             engine,
             poll: options.poll,

@@ -26,7 +26,7 @@ pub(super) enum SizeOrPercent {
 }
 
 impl SizeOrPercent {
-    pub(super) fn of(self, whole: u64) -> u64 {
+    pub(super) fn bytes_of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Percent(percent) => (whole as f64 * percent / 100.0) as u64,
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn sizes_may_be_percentages_of_the_target() {
-        assert_eq!(DEFAULT.size_or_percent("25%").unwrap().of(1 << 20), 1 << 18);
-        assert_eq!(DEFAULT.size_or_percent("4k").unwrap().of(7), 4096);
+        assert_eq!(DEFAULT.size_or_percent("25%").unwrap().bytes_of(1 << 20), 1 << 18);
+        assert_eq!(DEFAULT.size_or_percent("4k").unwrap().bytes_of(7), 4096);
         for wrong in ["101%", "-1%", "x%"] {
             assert!(DEFAULT.size_or_percent(wrong).unwrap_err().contains("percentage"), "{wrong}");
         }

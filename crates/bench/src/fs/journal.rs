@@ -353,10 +353,10 @@ fn study(kind: JournaledFs, pairs: &[[Rates; 2]], log: &str) -> Option<Study> {
     for (at, (what, unit)) in WORK.into_iter().enumerate() {
         for (place, which) in PLACES.into_iter().enumerate() {
             let samples = pairs.iter().map(|pair| pair[place][at]).collect();
-            study.figures.extend(Measurement::of(what, which.name(), unit, samples));
+            study.figures.extend(Measurement::from_samples(what, which.name(), unit, samples));
         }
         let ratios = pairs.iter().map(|[internal, external]| external[at] / internal[at]);
-        gains.extend(Median::of(ratios.filter(|ratio| ratio.is_finite()).collect()).map(|gain| (what, gain)));
+        gains.extend(Median::from_samples(ratios.filter(|ratio| ratio.is_finite()).collect()).map(|gain| (what, gain)));
     }
     study.findings.push(verdict(&format!("{} with its log on {log}", kind.name()), &gains));
     (!study.figures.is_empty()).then_some(study)

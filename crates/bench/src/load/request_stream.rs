@@ -22,7 +22,7 @@ pub(crate) struct RequestStream {
 
 impl RequestStream {
     pub(crate) fn new(load: &Workload, job: u32) -> Self {
-        let region = OffsetRange::of(load, job);
+        let region = OffsetRange::for_job(load, job);
         let seed = load.seed.wrapping_add(u64::from(job).wrapping_mul(0x1_0000_0001));
         let direction = |blocks: &[BlockSize], salt| DirectionStream::new(load.access, blocks, region, seed ^ salt);
         Self {
@@ -103,7 +103,7 @@ struct OffsetRange {
 impl OffsetRange {
     /// Returns the range of a job. Jobs with forward access may split the region, so that they do not read each other's
     /// cached data; random jobs all use the whole region.
-    fn of(load: &Workload, job: u32) -> Self {
+    fn for_job(load: &Workload, job: u32) -> Self {
         let forward = matches!(load.access, AccessPattern::Sequential | AccessPattern::Strided(_));
         if !(load.split && forward) || load.jobs <= 1 {
             return Self { start: load.start, size: load.size };

@@ -42,7 +42,7 @@ const PART: u64 = 8;
 /// Fails if there is too little memory or a thread cannot start.
 pub fn measure(asked: &MemoryOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut context = StudyContext::begin(asked.seconds, stop, progress);
-    let sets = WorkingSets::of(&context.root, asked.most)?;
+    let sets = WorkingSets::read(&context.root, asked.most)?;
     context.session.caveats.extend(sets.caveats(&context.root));
     context.report(
         BenchKind::Memory,
@@ -64,7 +64,7 @@ struct WorkingSets {
 }
 
 impl WorkingSets {
-    fn of(root: &Root, most: Option<u64>) -> Result<Self> {
+    fn read(root: &Root, most: Option<u64>) -> Result<Self> {
         let caches = cpu_caches(root);
         let most = largest(most, &caches, available(root))?;
         Ok(Self { most, pages: PageKind::available(root), caches })

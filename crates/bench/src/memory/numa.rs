@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn remote_memory_is_compared_with_local_memory() {
-        let figure = |value, unit, own| (Measurement::of("x", "", unit, vec![value]).unwrap(), own);
+        let figure = |value, unit, own| (Measurement::from_samples("x", "", unit, vec![value]).unwrap(), own);
         let measured = [
             figure(80e-9, "s", true),
             figure(90e-9, "s", true),

@@ -30,7 +30,7 @@ impl ConnectionPurpose {
         greeting
     }
 
-    pub(super) fn of(greeting: &[u8; GREETING]) -> Option<Self> {
+    pub(super) fn parse(greeting: &[u8; GREETING]) -> Option<Self> {
         [Self::Control, Self::TestStream].into_iter().find(|purpose| purpose.greeting() == *greeting)
     }
 }
@@ -67,12 +67,12 @@ impl ConnectionToken {
         bytes
     }
 
-    pub(super) fn of(bytes: &[u8; TOKEN_BYTES]) -> Self {
+    pub(super) fn from_bytes(bytes: &[u8; TOKEN_BYTES]) -> Self {
         let (mut session, mut id, mut tag) = (SessionId::default(), [0; 8], Tag::default());
         session.copy_from_slice(&bytes[..16]);
         id.copy_from_slice(&bytes[16..24]);
         tag.copy_from_slice(&bytes[24..]);
-        Self { session, id: StreamId::of(id), tag }
+        Self { session, id: StreamId::from_bytes(id), tag }
     }
 
     /// Returns the datagram that opens a UDP stream.
@@ -82,8 +82,8 @@ impl ConnectionToken {
 
     pub(super) fn of_datagram(datagram: &[u8]) -> Option<Self> {
         let (greeting, token) = datagram.split_first_chunk::<GREETING>()?;
-        let is_stream = ConnectionPurpose::of(greeting) == Some(ConnectionPurpose::TestStream);
-        is_stream.then(|| token.try_into().ok().map(Self::of)).flatten()
+        let is_stream = ConnectionPurpose::parse(greeting) == Some(ConnectionPurpose::TestStream);
+        is_stream.then(|| token.try_into().ok().map(Self::from_bytes)).flatten()
     }
 }
 
@@ -92,7 +92,7 @@ impl StreamId {
         (u64::from(self.round) << 32 | u64::from(self.load) << 16 | u64::from(self.stream)).to_be_bytes()
     }
 
-    fn of(bytes: [u8; 8]) -> Self {
+    fn from_bytes(bytes: [u8; 8]) -> Self {
         let all = u64::from_be_bytes(bytes);
         Self { round: (all >> 32) as u32, load: (all >> 16) as u16, stream: all as u16 }
     }

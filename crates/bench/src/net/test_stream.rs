@@ -31,7 +31,7 @@ pub(super) enum StreamRole {
 }
 
 impl StreamRole {
-    pub(super) fn of(work: Work, side: StreamSide) -> Self {
+    pub(super) fn new(work: Work, side: StreamSide) -> Self {
         match (work, side) {
             (Work::Stream(Direction::Up), StreamSide::Client) | (Work::Stream(Direction::Down), StreamSide::Server) => {
                 Self::Send

@@ -71,7 +71,7 @@ impl WorkerPool {
         let mut pool = Self { loads: Vec::new(), workers: Vec::new(), over, epoch, done, close_mode };
         for (number, LoadStreams { load, streams }) in loads.into_iter().enumerate() {
             let load = Arc::new(load);
-            let role = StreamRole::of(load.work, side);
+            let role = StreamRole::new(load.work, side);
             for socket in streams {
                 // `shutdown` ends blocking calls; a UDP socket keeps the timeout it was created with.
                 let stream = TestStream {

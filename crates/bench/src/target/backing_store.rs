@@ -96,7 +96,7 @@ pub(super) struct DeviceStack {
 }
 
 impl DeviceStack {
-    pub(super) fn of(map: &StorageMap, device: &str) -> Self {
+    pub(super) fn for_device(map: &StorageMap, device: &str) -> Self {
         let mut stack = Self::default();
         stack.ranges = stack.walk(map, device, &mut Vec::new());
         stack
@@ -198,7 +198,7 @@ impl DeviceStack {
 
 /// Returns whether two devices are the same, one lies on the other, or both share data.
 pub(super) fn have_common_data(map: &StorageMap, device: &str, other: &str) -> bool {
-    let [own, others] = [device, other].map(|device| DeviceStack::of(map, device));
+    let [own, others] = [device, other].map(|device| DeviceStack::for_device(map, device));
     own.devices.contains(other) || others.devices.contains(device) || own.has_common_data(&others)
 }
 
@@ -209,7 +209,7 @@ pub(super) fn twins(map: &StorageMap, device: &str, own: &DeviceStack) -> Vec<St
     // A path of a multipath NVMe disk has no device node and is only used through the disk.
     let is_hidden = |name: &str| map.root.number(&format!("{}/hidden", folder(name))) == Some(1);
     let is_other = |name: &String| !own.devices.contains(name) && !over.contains(name) && !is_hidden(name);
-    others.filter(is_other).filter(|name| own.has_common_data(&DeviceStack::of(map, name))).collect()
+    others.filter(is_other).filter(|name| own.has_common_data(&DeviceStack::for_device(map, name))).collect()
 }
 
 /// Returns the ranges of a device whose driver alone knows the layout below it.

@@ -11,7 +11,7 @@ fn map(files: &[(&str, &str)]) -> (tempfile::TempDir, StorageMap) {
     let (folder, root) = cpu_topology::tests::machine(files);
     link(folder.path(), "sys/dev/block/8:1", "../../block/sda/sda1");
     let snapshot = Sampler::of_storage(root.clone()).sample();
-    let map = StorageMap::of(root, snapshot);
+    let map = StorageMap::from_snapshot(root, snapshot);
     (folder, map)
 }
 
@@ -64,7 +64,7 @@ fn a_volume_on_a_partition_and_its_mount_are_uses_of_the_disk() {
     ]);
     // The mount is found by its device number.
     link(folder.path(), "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
-    let map = StorageMap::of(map.root.clone(), Sampler::of_storage(map.root.clone()).sample());
+    let map = StorageMap::from_snapshot(map.root.clone(), Sampler::of_storage(map.root.clone()).sample());
     assert_eq!(uses(&map, "sda"), ["dm-0 is mounted on /data", "dm-0 is stacked on sda2"]);
 }
 

@@ -75,10 +75,10 @@ pub(crate) struct StorageMap {
 impl StorageMap {
     pub(crate) fn new(root: Root) -> Self {
         let snapshot = Sampler::of_storage(root.clone()).sample();
-        Self::of(root, snapshot)
+        Self::from_snapshot(root, snapshot)
     }
 
-    fn of(root: Root, snapshot: Snapshot) -> Self {
+    fn from_snapshot(root: Root, snapshot: Snapshot) -> Self {
         let window = Window::new(vec![Snapshot { boot_ns: snapshot.boot_ns.max(1), ..snapshot }]);
         Self { topology: Topology::of(&window), root, window }
     }

@@ -20,7 +20,7 @@ pub(super) struct SharedData<'m> {
 
 impl<'m> SharedData<'m> {
     pub(super) fn of_device(map: &'m StorageMap, device: &str) -> Self {
-        let stack = DeviceStack::of(map, device);
+        let stack = DeviceStack::for_device(map, device);
         let twins = backing_store::twins(map, device, &stack);
         Self { map, device: device.to_owned(), stack, twins }
     }

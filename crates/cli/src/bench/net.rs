@@ -165,7 +165,7 @@ fn serve(args: &ServeArgs, look: &OutputOptions) -> Result<(), Failure> {
 
 /// Describes the address and how to reach it; prints the token only if it was generated.
 fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &OutputOptions) -> String {
-    if look.json {
+    if look.display.json {
         return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
     }
     let time = whyslow_model::human::quantity(asked.seconds, "s");

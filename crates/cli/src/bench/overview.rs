@@ -20,7 +20,7 @@ const NOT_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "n
 /// Prints the overview; measures nothing.
 pub(super) fn show(look: &OutputOptions) -> Result<(), Failure> {
     let all = suggestions();
-    if look.json {
+    if look.display.json {
         return print(json::pretty(&all));
     }
     let width = all.iter().map(|one| one.command.len()).max().unwrap_or(0);

@@ -11,7 +11,7 @@ use whyslow_diagnose::{RuleBook, diagnose, merge_machines, virtual_machines};
 use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_model::explanation::Explanation;
 use whyslow_model::window::Window;
-use whyslow_store::{Recording, Span, StoreError};
+use whyslow_store::{Recording, StoreError, TimeRange};
 
 /// A recording with its requested time span.
 pub struct RecordedMachine {
@@ -22,7 +22,7 @@ pub struct RecordedMachine {
     /// The recording.
     pub recording: Recording,
     /// Requested time span.
-    pub span: Span,
+    pub span: TimeRange,
 }
 
 impl RecordedMachine {
@@ -42,7 +42,7 @@ impl RecordedMachine {
         };
         let open = |dir: &PathBuf| {
             let which =
-                |failure: Failure| if folders.len() > 1 { failure.of(&dir.display().to_string()) } else { failure };
+                |failure: Failure| if folders.len() > 1 { failure.about(&dir.display().to_string()) } else { failure };
             Self::open(dir, part, at, names).map_err(which)
         };
         let mut machines: Vec<Self> = folders.iter().map(open).collect::<Result<_, _>>()?;

@@ -23,7 +23,7 @@ use whyslow_model::diagnosis::{Diagnosis, Subject};
 use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, LISTED, TimelineEvent, WITH_EVIDENCE};
 use whyslow_model::inventory::MachineChange;
 use whyslow_show::text;
-use whyslow_store::{Recording, Span, StoreError};
+use whyslow_store::{Recording, StoreError, TimeRange};
 
 /// Which part of which recording to explain.
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ pub fn explain_by(
     let listed: Vec<(usize, &FoundEpisode)> =
         ranks(&all).into_iter().zip(&all).filter(|(rank, _)| is_whole || *rank < LISTED).collect();
     let left_out = all.len() - listed.len();
-    let mut explanation = Explanation { left_out, ..Explanation::of(machine.folder.clone()) };
+    let mut explanation = Explanation { left_out, ..Explanation::for_recording(machine.folder.clone()) };
     befell(recording, span, &mut explanation)?;
     let with_before = span.start().saturating_sub(before::HOUR_NS)..=*span.end();
     let mut changes = recording.changes(&with_before)?;
@@ -131,7 +131,7 @@ fn change_event(change: &MachineChange) -> ChangeEvent {
 }
 
 /// Adds what the recording reports about itself.
-fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> Result<(), StoreError> {
+fn befell(recording: &Recording, span: &TimeRange, explanation: &mut Explanation) -> Result<(), StoreError> {
     let losses = recording.losses().iter().filter(|loss| span.contains(&loss.at));
     let lost: Vec<TimelineEvent> =
         losses.map(|loss| TimelineEvent { at: to_the_millisecond(loss.at), what: loss.what.clone() }).collect();

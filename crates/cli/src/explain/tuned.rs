@@ -3,16 +3,16 @@
 use jiff::Timestamp;
 use whyslow_model::inventory::MachineChange;
 use whyslow_model::tune::HistoryEntry;
-use whyslow_store::{Recording, Span};
-use whyslow_tune::{Store, history};
+use whyslow_store::{Recording, TimeRange};
+use whyslow_tune::{TuneFolder, history};
 
 /// Folder of the journal, next to recordings of the same machine.
 const JOURNAL: &str = "tune";
 const KIND: &str = "tuning";
 
 /// Returns the changes begun in a span; none if the journal cannot be read, which only root can.
-pub fn changes(recording: &Recording, span: &Span) -> Vec<MachineChange> {
-    let journal = recording.path().map(|folder| Store::at(&folder.join(JOURNAL)));
+pub fn changes(recording: &Recording, span: &TimeRange) -> Vec<MachineChange> {
+    let journal = recording.path().map(|folder| TuneFolder::at(&folder.join(JOURNAL)));
     let entries = journal.and_then(|journal| history(&journal).ok()).unwrap_or_default();
     entries.iter().flat_map(of_entry).filter(|change| span.contains(&change.at)).collect()
 }

@@ -4,11 +4,11 @@ use crate::output::ProgressLine;
 use crate::recordings::for_people;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook, Timeline};
+use whyslow_diagnose::{EpisodeBuilder, FeltCause, FoundEpisode, RuleBook};
 use whyslow_model::catalogue::{Family, Judgement, RecordedFinding};
 use whyslow_model::value::Counter;
 use whyslow_model::window::Window;
-use whyslow_store::{Recording, Span, StoreError};
+use whyslow_store::{Recording, StoreError, TimeRange};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Length of a window, the same as for a live diagnosis.
@@ -30,7 +30,7 @@ type JudgedWindow = ((i64, i64), Vec<FeltCause>);
 /// Returns the episodes of a span. Does not judge again what the recorder has judged by the same rules.
 pub fn episodes(
     recording: &Recording,
-    span: &Span,
+    span: &TimeRange,
     book: &RuleBook,
     progress: &ProgressLine,
 ) -> Result<Vec<FoundEpisode>, StoreError> {
@@ -44,13 +44,13 @@ pub fn episodes(
         }
     }
     windows.sort_by_key(|(times, _)| *times);
-    let mut timeline = Timeline::default();
+    let mut timeline = EpisodeBuilder::default();
     windows.iter().for_each(|(times, felt)| timeline.add(*times, felt));
     Ok(timeline.finish())
 }
 
 /// Returns the windows within the span that the recorder has judged by these rules, in order.
-fn judged_by_recorder(recording: &Recording, span: &Span, rules: &str) -> Result<Vec<JudgedWindow>, StoreError> {
+fn judged_by_recorder(recording: &Recording, span: &TimeRange, rules: &str) -> Result<Vec<JudgedWindow>, StoreError> {
     let mut windows: Vec<JudgedWindow> = Vec::new();
     let wanted = |family: &str| [Judgement::INFO.name, RecordedFinding::INFO.name].contains(&family);
     let and_later = *span.start()..=span.end().saturating_add(LATEST_NS);
@@ -70,18 +70,18 @@ fn judged_by_recorder(recording: &Recording, span: &Span, rules: &str) -> Result
 }
 
 /// Returns the parts of a span between the windows, in pieces.
-fn unjudged(recording: &Recording, span: &Span, windows: &[JudgedWindow]) -> Vec<Span> {
-    let mut recorded: Vec<Span> =
+fn unjudged(recording: &Recording, span: &TimeRange, windows: &[JudgedWindow]) -> Vec<TimeRange> {
+    let mut recorded: Vec<TimeRange> =
         recording.segments().iter().filter_map(|segment| common(&segment.span, span)).collect();
     recorded.sort_by_key(|part| *part.start());
-    let times: Vec<Span> = windows.iter().map(|((start, end), _)| *start..=*end).collect();
+    let times: Vec<TimeRange> = windows.iter().map(|((start, end), _)| *start..=*end).collect();
     pieces(recorded, &times)
 }
 
 /// Returns the recorded parts, in chronological order, that no window covers. Skips time without a recording, which can
 /// be decades if the clock was set: no piece begins or ends in it.
-fn pieces(recorded: Vec<Span>, windows: &[Span]) -> Vec<Span> {
-    let mut pieces: Vec<Span> = Vec::new();
+fn pieces(recorded: Vec<TimeRange>, windows: &[TimeRange]) -> Vec<TimeRange> {
+    let mut pieces: Vec<TimeRange> = Vec::new();
     for part in recorded {
         // Segments of one recording, or before and after a restart, are judged together.
         match pieces.last_mut() {
@@ -96,7 +96,7 @@ fn pieces(recorded: Vec<Span>, windows: &[Span]) -> Vec<Span> {
 }
 
 /// Returns the gaps between windows, in chronological order, within a span.
-fn gaps(span: &Span, windows: &[Span]) -> Vec<Span> {
+fn gaps(span: &TimeRange, windows: &[TimeRange]) -> Vec<TimeRange> {
     let mut gaps = Vec::new();
     let mut from = *span.start();
     for window in windows.iter().filter(|window| common(window, span).is_some()) {
@@ -111,23 +111,23 @@ fn gaps(span: &Span, windows: &[Span]) -> Vec<Span> {
     gaps
 }
 
-fn cut(span: Span) -> impl Iterator<Item = Span> {
+fn cut(span: TimeRange) -> impl Iterator<Item = TimeRange> {
     let end = *span.end();
     let starts = std::iter::successors(Some(*span.start()), |from| from.checked_add(PIECE_NS));
     starts.take_while(move |from| *from < end).map(move |from| from..=end.min(from.saturating_add(PIECE_NS)))
 }
 
-fn length(span: &Span) -> i64 {
+fn length(span: &TimeRange) -> i64 {
     span.end().saturating_sub(*span.start())
 }
 
 /// Returns the intersection of two spans.
-fn common(a: &Span, b: &Span) -> Option<Span> {
+fn common(a: &TimeRange, b: &TimeRange) -> Option<TimeRange> {
     let common = (*a.start()).max(*b.start())..=(*a.end()).min(*b.end());
     (!common.is_empty()).then_some(common)
 }
 
-fn judge(recording: &Recording, part: &Span, book: &RuleBook) -> Result<Vec<JudgedWindow>, StoreError> {
+fn judge(recording: &Recording, part: &TimeRange, book: &RuleBook) -> Result<Vec<JudgedWindow>, StoreError> {
     let mut judged = Vec::new();
     recording.each_window(part, WINDOW, &|_: &str| true, |window| {
         judged.push((times(&window), FeltCause::all_of(&window, book)));
@@ -137,7 +137,7 @@ fn judge(recording: &Recording, part: &Span, book: &RuleBook) -> Result<Vec<Judg
 }
 
 /// Returns everything recorded in a span as one window.
-pub fn window(recording: &Recording, span: &Span) -> Result<Window, StoreError> {
+pub fn window(recording: &Recording, span: &TimeRange) -> Result<Window, StoreError> {
     let mut all = Window::default();
     recording.each_window(span, Duration::MAX, &|_: &str| true, |window| {
         all = window;
@@ -183,7 +183,7 @@ fn times(window: &Window) -> (i64, i64) {
 mod tests {
     use super::*;
 
-    fn seconds(spans: &[(i64, i64)]) -> Vec<Span> {
+    fn seconds(spans: &[(i64, i64)]) -> Vec<TimeRange> {
         spans.iter().map(|(from, to)| from * SECOND_NS..=to * SECOND_NS).collect()
     }
 

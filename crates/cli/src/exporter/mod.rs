@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use whyslow_exporters::{Collector, Selection, text};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_sense::{Root, Sampler};
-use whyslow_serve::{AccessRules, ListenOptions, Page, PageFn, Server};
+use whyslow_serve::{AccessRules, ListenOptions, Page, PageFn, PageServer};
 
 /// Intervals of sampling, as in the recorder, and of judging, as in a live diagnosis.
 const SAMPLED_EVERY: Duration = Duration::from_secs(1);
@@ -95,7 +95,7 @@ impl ExporterArgs {
                 "--listen beyond this machine needs --token-file: process and control group names are not for everyone",
             ));
         }
-        Selection::of(&self.metrics, self.top, self.max_series).map_err(|e| Failure::usage(e.to_string()))
+        Selection::parse(&self.metrics, self.top, self.max_series).map_err(|e| Failure::usage(e.to_string()))
     }
 }
 
@@ -149,7 +149,7 @@ fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-fn serve(listen: SocketAddr, args: &ExporterArgs, state: &Arc<ExporterState>) -> Result<Server, Failure> {
+fn serve(listen: SocketAddr, args: &ExporterArgs, state: &Arc<ExporterState>) -> Result<PageServer, Failure> {
     let (names, token) = (args.listening.host_names(), args.listening.token().map_err(Failure::usage)?);
     let access = AccessRules { names, token, takes_token_from_address: false };
     let state = state.clone();

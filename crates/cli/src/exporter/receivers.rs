@@ -8,7 +8,8 @@ use std::sync::Arc;
 use whyslow_exporters::otlp::{self, FindingEvents, HostResource};
 use whyslow_exporters::{MetricFamily, PushFigures, RemoteWrite};
 use whyslow_model::diagnosis::Diagnosis;
-use whyslow_ship::{Credentials, Endpoint, LogFn, Pusher};
+use whyslow_ship::{Credentials, Endpoint, Pusher};
+use whyslow_store::LogFn;
 
 /// Environment variables with the value of the `Authorization` header, as an alternative to a file.
 const REMOTE_WRITE_AUTH: &str = "WHYSLOW_REMOTE_WRITE_AUTH";

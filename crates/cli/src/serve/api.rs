@@ -65,7 +65,7 @@ impl Api {
     fn answer(&self, what: &str, asked: &PageRequest) -> Answer {
         match what {
             "overview" => {
-                Parameters::of(asked, &[])?;
+                Parameters::parse(asked, &[])?;
                 Ok(Some(json::line(&self.hosts.overview())))
             }
             "page" => self.page(asked),
@@ -78,14 +78,14 @@ impl Api {
     }
 
     fn page(&self, asked: &PageRequest) -> Answer {
-        let parameters = Parameters::of(asked, &["host", "from", "to", "since", "intervals", "charts", "only"])?;
+        let parameters = Parameters::parse(asked, &["host", "from", "to", "since", "intervals", "charts", "only"])?;
         let part = PagePart {
             from: time(&parameters, "from")?,
             to: time(&parameters, "to")?,
             since: time(&parameters, "since")?,
             intervals: parameters.number("intervals", 1..=MOST_INTERVALS)?,
             specs: specs(&parameters)?,
-            content: PageContent::of(&parameters)?,
+            content: PageContent::parse(&parameters)?,
         };
         if part.since.is_some() && (part.from.is_some() || part.to.is_some() || part.intervals.is_some()) {
             return Err(ApiError::BadRequest("since goes with neither from, to nor intervals".into()));
@@ -100,7 +100,7 @@ impl Api {
     }
 
     fn stack(&self, asked: &PageRequest) -> Answer {
-        let parameters = Parameters::of(asked, &["host", "at"])?;
+        let parameters = Parameters::parse(asked, &["host", "at"])?;
         let at = time(&parameters, "at")?;
         match self.host(&parameters)? {
             Host::Live(live) if at.is_none() => Ok(Some(json::line(&live.stack()))),
@@ -115,7 +115,7 @@ impl Api {
     }
 
     fn profile(&self, asked: &PageRequest) -> Answer {
-        let parameters = Parameters::of(asked, &["host", "seconds", "kind"])?;
+        let parameters = Parameters::parse(asked, &["host", "seconds", "kind"])?;
         let seconds = parameters.number("seconds", 1..=LONGEST_PROFILE)?.unwrap_or(PROFILE);
         let kind = match parameters.text("kind") {
             None | Some("on_cpu") => ProfileKind::OnCpu,

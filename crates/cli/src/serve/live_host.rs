@@ -3,7 +3,7 @@
 use super::part::{PagePart, seconds};
 use crate::http::host_name;
 use crate::live::LiveEvent;
-use crate::output::{Failure, complain};
+use crate::output::{self, complain};
 use crate::pseudonymise::PseudonymSession;
 use crate::report::{MOST_INTERVALS, page_of};
 use crate::stack;
@@ -191,8 +191,7 @@ impl LiveHost {
                 return Err(ApiError::Busy("another profile is being recorded; try again when it is done".into()));
             }
         };
-        let cannot =
-            |error: SourceError| ApiError::BadRequest(Failure::unreadable("profile", error).words().to_owned());
+        let cannot = |error: SourceError| ApiError::BadRequest(output::unreadable("profile", error).words().to_owned());
         let options = ProfileOptions { kind, hz: HZ, pid: None, kernel: true, user: true };
         let mut profiler = Profiler::start(options, Root::live()).map_err(cannot)?;
         let end = Instant::now() + time;

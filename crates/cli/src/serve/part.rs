@@ -4,7 +4,7 @@ use crate::recordings::for_people;
 use crate::report::intervals;
 use whyslow_series::ChartSpec;
 use whyslow_serve::{ApiError, PageContent};
-use whyslow_store::Span;
+use whyslow_store::TimeRange;
 
 /// Charts of a time span, and the requested content.
 pub struct PagePart {
@@ -33,7 +33,7 @@ impl PagePart {
     ///
     /// # Errors
     /// Fails if it ends before it starts, or if there is no data for it.
-    pub fn span(&self, all: &Span, length: i64) -> Result<Span, ApiError> {
+    pub fn span(&self, all: &TimeRange, length: i64) -> Result<TimeRange, ApiError> {
         let to = self.to.unwrap_or(*all.end());
         let from = self.from.unwrap_or_else(|| to.min(*all.end()).saturating_sub(length));
         if self.to.is_some() && from > to {
@@ -47,7 +47,7 @@ impl PagePart {
 }
 
 /// Returns the error that nothing was observed at the requested time.
-pub fn nothing_then(all: &Span) -> ApiError {
+pub fn nothing_then(all: &TimeRange) -> ApiError {
     let (start, end) = (for_people(*all.start()), for_people(*all.end()));
     ApiError::NotFound(format!("nothing was recorded then: what is there is from {start} to {end}"))
 }

@@ -19,7 +19,7 @@ use whyslow_model::row::SampleTime;
 use whyslow_model::window::Window;
 use whyslow_series::charts;
 use whyslow_serve::{ApiError, PageContent};
-use whyslow_store::{LogFn, Recording, Span, StoreError};
+use whyslow_store::{LogFn, Recording, StoreError, TimeRange};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
@@ -153,7 +153,7 @@ impl RecordedHost {
         if seen.last().is_none() {
             return Err(nothing_then(&all));
         }
-        let mut stack = IoStack::of(&seen);
+        let mut stack = IoStack::from_window(&seen);
         add_loads(&mut stack, &seen);
         Ok(stack)
     }
@@ -229,7 +229,7 @@ fn median_step(times: &[SampleTime]) -> Option<f64> {
 }
 
 /// Returns the finding of the episode that cost the most time, and its impact.
-fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(String, f64)>, StoreError> {
+fn worst(recording: &Recording, span: &TimeRange, book: &RuleBook) -> Result<Option<(String, f64)>, StoreError> {
     let found = episodes(recording, span, book, &ProgressLine::silent())?;
     let by_cost = |a: &&FoundEpisode, b: &&FoundEpisode| a.lost_seconds().total_cmp(&b.lost_seconds());
     let Some(worst) = found.iter().max_by(by_cost) else { return Ok(None) };
@@ -241,7 +241,7 @@ fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(
 }
 
 /// Returns the share of time lost over a span, in equal intervals.
-fn pressure(recording: &Recording, span: &Span) -> Result<Vec<Option<f64>>, StoreError> {
+fn pressure(recording: &Recording, span: &TimeRange) -> Result<Vec<Option<f64>>, StoreError> {
     let specs: Vec<_> = charts().filter(|chart| chart.id == PRESSURE).collect();
     let made = charts_of_recording(recording, span, &specs, |_| PRESSURE_INTERVALS)?;
     let Some(chart) = made.first() else { return Ok(Vec::new()) };

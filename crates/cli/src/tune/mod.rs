@@ -22,7 +22,7 @@ use whyslow_show::clock::ZonedClock;
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
-use whyslow_tune::{ChangeRequest, Error, Machine, Plan, Session, Store, Target, Terms};
+use whyslow_tune::{ChangeRequest, ChangeTarget, Error, Machine, Plan, Session, Terms, TuneFolder};
 
 /// Time to wait for another run.
 const WAIT: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const NOT_ALL: u8 = 1;
 
 /// Runs one `whyslow tune` action.
 pub fn run(args: &TuneArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
+    let tune = Tune { machine: Machine::live(), store: TuneFolder::standard(), look };
     if !matches!(args.action, Some(TuneCommand::Guard { .. })) {
         tune.mention_unread();
     }
@@ -67,7 +67,7 @@ fn status(all: bool) -> ExitCode {
 
 struct Tune<'a> {
     machine: Machine,
-    store: Store,
+    store: TuneFolder,
     look: &'a OutputOptions,
 }
 
@@ -97,7 +97,7 @@ impl Tune<'_> {
         let read = |name: &str| whyslow_tune::get(&self.machine, &target(name)?).map_err(failure);
         let read = names.iter().map(|name| Ok((name.as_str(), read(name)?)));
         let values: Vec<(&str, String)> = read.collect::<Result<_, Failure>>()?;
-        if self.look.json {
+        if self.look.display.json {
             let object: std::collections::BTreeMap<_, _> = values.into_iter().collect();
             print(json::pretty(&object))?;
         } else {
@@ -117,14 +117,14 @@ impl Tune<'_> {
             .collect::<Result<_, _>>()
             .map_err(failure)?;
         let why = how.why.clone().unwrap_or_else(|| format!("set {}", changes.join(" ")));
-        let plan = Plan::of(&self.machine, &why, &requests);
+        let plan = Plan::new(&self.machine, &why, &requests);
         plan.all_possible().map_err(failure)?;
         if self.is_rehearsal(&plan, how) {
             return self.rehearse(&plan, how);
         }
         let mut session = self.session()?;
         // Plan again, now that no other run can change settings.
-        let plan = Plan::of(&self.machine, &why, &requests);
+        let plan = Plan::new(&self.machine, &why, &requests);
         plan.all_possible().map_err(failure)?;
         self.apply(&mut session, &plan, how, None)
     }
@@ -282,7 +282,7 @@ fn no_change(id: u64) -> Failure {
     Failure::usage(format!("there is no change {id}; 'whyslow tune history' lists them"))
 }
 
-fn target(name: &str) -> Result<Target, Failure> {
+fn target(name: &str) -> Result<ChangeTarget, Failure> {
     name.parse().map_err(Failure::usage)
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
-use whyslow_model::tune::{ImportedProfile, ProfilePlan, Step, Unavailable};
+use whyslow_model::tune::{ImportedProfile, PlanStep, ProfilePlan, Unavailable};
 use whyslow_show::json;
 use whyslow_show::text::tune as text;
 use whyslow_tune::profile::{self, Profile};
@@ -54,10 +54,10 @@ impl Tune<'_> {
         let profile = self.load(names, read)?;
         let plan = profile.plan(&self.machine);
         self.show_plan(&profile, &plan)?;
-        let holds = |step: &Step| match step {
-            Step::Already | Step::Keep { .. } => true,
-            Step::Cannot(why) => matches!(why, Unavailable::Unsupported(_) | Unavailable::Absent(_)),
-            Step::Change { .. } => false,
+        let holds = |step: &PlanStep| match step {
+            PlanStep::Already | PlanStep::Keep { .. } => true,
+            PlanStep::Cannot(why) => matches!(why, Unavailable::Unsupported(_) | Unavailable::Absent(_)),
+            PlanStep::Change { .. } => false,
         };
         Ok(status(plan.document().lines.iter().all(|line| holds(&line.step))))
     }
@@ -68,7 +68,7 @@ impl Tune<'_> {
         plan.possible_here().map_err(failure)?;
         if self.is_rehearsal(&plan, how) {
             self.show_plan(&profile, &plan)?;
-            if plan.changes_anything() && !self.look.json {
+            if plan.changes_anything() && !self.look.display.json {
                 print("a reboot undoes all of it, unless 'whyslow tune persist' keeps it afterwards\n")?;
             }
             if how.dry_run {
@@ -81,7 +81,7 @@ impl Tune<'_> {
         let plan = profile.plan(&self.machine);
         plan.possible_here().map_err(failure)?;
         let done = self.apply(&mut session, &plan, how, None)?;
-        if !self.look.json {
+        if !self.look.display.json {
             print(text::notes(&profile.notes, &style(self.look)))?;
         }
         Ok(done)
@@ -93,7 +93,7 @@ impl Tune<'_> {
         if let Some(name) = save {
             keep(name, &text).map_err(failure)?;
         }
-        if self.look.json {
+        if self.look.display.json {
             let saved = save.map(str::to_owned);
             print(json::pretty(&ImportedProfile { text, notes: profile.notes, saved }))?;
             return Ok(ExitCode::SUCCESS);

@@ -11,6 +11,6 @@ mod why;
 
 pub use feature::Feature;
 pub use forecast::{Forecast, Outlook, forecast};
-pub use rollout::{Effect, GroupResult, Lost, Rollout, RolloutHost, RolloutWindows, judge_rollout};
+pub use rollout::{GroupResult, Lost, Rollout, RolloutEffect, RolloutHost, RolloutWindows, judge_rollout};
 pub use twins::{Outlier, TwinSeries, Twins, outliers};
-pub use why::{Candidate, Cohort, Interval, Strength, Verdict, Why};
+pub use why::{Candidate, Cohort, Interval, Strength, Why, WhyVerdict};

@@ -14,7 +14,7 @@
 //! became sick.
 
 use super::why::Interval;
-use crate::stats::contingency::{Table, lower_p, upper_p};
+use crate::stats::contingency::{ContingencyTable, lower_p, upper_p};
 use crate::stats::{CONFIDENCE, Estimate, holm, median, ranks};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -68,7 +68,8 @@ pub struct RolloutWindows {
 /// Whether a change helped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+#[schemars(rename = "Effect")]
+pub enum RolloutEffect {
     /// Less time is lost.
     Helped,
     /// More is.
@@ -85,7 +86,7 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Rollout {
     /// Of all hosts.
-    pub effect: Effect,
+    pub effect: RolloutEffect,
     /// In one sentence or two.
     pub summary: String,
     /// Hosts that were changed and observed before and after.
@@ -108,7 +109,7 @@ pub struct Rollout {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct GroupResult {
     /// Of these.
-    pub effect: Effect,
+    pub effect: RolloutEffect,
     /// Changed hosts.
     pub changed: usize,
     /// Their controls.
@@ -277,7 +278,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(blocks: &[Block<'_>], is_sick: bool) -> Self {
+    fn from_blocks(blocks: &[Block<'_>], is_sick: bool) -> Self {
         let of_group =
             |of: &[Shares]| of.iter().copied().filter(|one| one.is_sick() == is_sick).collect::<Vec<Shares>>();
         let mut sides = Self { changed: vec![], controls: vec![], changed_by: vec![], controls_by: vec![] };
@@ -299,7 +300,7 @@ impl Sides {
         };
         let means = |of: &[Shares]| [mean(of, |one| one.before), mean(of, |one| one.after)];
         GroupResult {
-            effect: Effect::Unknown,
+            effect: RolloutEffect::Unknown,
             changed: self.changed.len(),
             controls: self.controls.len(),
             changed_lost: means(&self.changed),
@@ -315,7 +316,7 @@ impl Sides {
 }
 
 fn judge_sick(blocks: &[Block<'_>]) -> GroupResult {
-    let sides = Sides::of(blocks, true);
+    let sides = Sides::from_blocks(blocks, true);
     if !sides.are_enough() {
         return sides.result(None, 1.0);
     }
@@ -324,13 +325,13 @@ fn judge_sick(blocks: &[Block<'_>]) -> GroupResult {
 }
 
 fn judge_healthy(blocks: &[Block<'_>]) -> GroupResult {
-    let sides = Sides::of(blocks, false);
+    let sides = Sides::from_blocks(blocks, false);
     if !sides.are_enough() {
         return sides.result(None, 1.0);
     }
     let became_sick = |of: &[Shares]| of.iter().filter(|one| one.after >= SICK).count();
     let (changed, controls) = (became_sick(&sides.changed), became_sick(&sides.controls));
-    let table = Table {
+    let table = ContingencyTable {
         with_cases: changed,
         with: sides.changed.len(),
         cases: changed + controls,
@@ -341,24 +342,26 @@ fn judge_healthy(blocks: &[Block<'_>]) -> GroupResult {
 }
 
 impl GroupResult {
-    fn effect_of(&self) -> Effect {
+    fn effect_of(&self) -> RolloutEffect {
         match self.difference.and_then(|difference| difference.estimate) {
-            None => Effect::Unknown,
+            None => RolloutEffect::Unknown,
             // Nobody acts on a smaller difference.
-            Some(difference) if self.p > IN_ERROR || difference.abs() < SICK => Effect::NoDifference,
-            Some(difference) if difference < 0.0 => Effect::Helped,
-            Some(_) => Effect::Hurt,
+            Some(difference) if self.p > IN_ERROR || difference.abs() < SICK => RolloutEffect::NoDifference,
+            Some(difference) if difference < 0.0 => RolloutEffect::Helped,
+            Some(_) => RolloutEffect::Hurt,
         }
     }
 }
 
-fn together(sick: Effect, healthy: Effect) -> Effect {
+fn together(sick: RolloutEffect, healthy: RolloutEffect) -> RolloutEffect {
     match (sick, healthy) {
-        (Effect::Helped, Effect::Hurt) | (Effect::Hurt, Effect::Helped) => Effect::Mixed,
-        (Effect::Helped, _) | (_, Effect::Helped) => Effect::Helped,
-        (Effect::Hurt, _) | (_, Effect::Hurt) => Effect::Hurt,
-        (Effect::Unknown, Effect::Unknown) => Effect::Unknown,
-        _ => Effect::NoDifference,
+        (RolloutEffect::Helped, RolloutEffect::Hurt) | (RolloutEffect::Hurt, RolloutEffect::Helped) => {
+            RolloutEffect::Mixed
+        }
+        (RolloutEffect::Helped, _) | (_, RolloutEffect::Helped) => RolloutEffect::Helped,
+        (RolloutEffect::Hurt, _) | (_, RolloutEffect::Hurt) => RolloutEffect::Hurt,
+        (RolloutEffect::Unknown, RolloutEffect::Unknown) => RolloutEffect::Unknown,
+        _ => RolloutEffect::NoDifference,
     }
 }
 
@@ -367,7 +370,7 @@ fn caveats(blocks: &[Block<'_>], sick: &GroupResult) -> Vec<String> {
     let changed: Vec<Shares> = blocks.iter().flat_map(|block| &block.changed).copied().collect();
     let controls: Vec<Shares> = blocks.iter().flat_map(|block| &block.controls).copied().collect();
     let count = |of: &[Shares]| of.iter().filter(|one| one.is_sick()).count();
-    let table = Table {
+    let table = ContingencyTable {
         with_cases: count(&changed),
         with: changed.len(),
         cases: count(&changed) + count(&controls),
@@ -425,11 +428,11 @@ impl Rollout {
             )
         };
         match self.effect {
-            Effect::Unknown => format!(
+            RolloutEffect::Unknown => format!(
                 "Cannot be judged: {} changed hosts and {} others were observed before and after, and each group needs {FEWEST}.",
                 self.changed, self.controls
             ),
-            Effect::NoDifference => {
+            RolloutEffect::NoDifference => {
                 let of = |group: &GroupResult, what: &str| {
                     range(group)
                         .map(|(low, high)| format!("{what} between {low} and {high} points would not have been seen"))
@@ -441,11 +444,11 @@ impl Rollout {
                 let unseen: Vec<String> = unseen.into_iter().flatten().collect();
                 format!("No difference beyond noise: {}.", unseen.join("; "))
             }
-            Effect::Helped if sick.effect == Effect::Helped => format!("Helped: {}.", of_sick()),
-            Effect::Helped => format!("Helped: {}.", of_healthy()),
-            Effect::Hurt if healthy.effect == Effect::Hurt => format!("Hurt: {}.", of_healthy()),
-            Effect::Hurt => format!("Hurt: {}.", of_sick()),
-            Effect::Mixed => format!("Helped some and hurt others: {}; {}.", of_sick(), of_healthy()),
+            RolloutEffect::Helped if sick.effect == RolloutEffect::Helped => format!("Helped: {}.", of_sick()),
+            RolloutEffect::Helped => format!("Helped: {}.", of_healthy()),
+            RolloutEffect::Hurt if healthy.effect == RolloutEffect::Hurt => format!("Hurt: {}.", of_healthy()),
+            RolloutEffect::Hurt => format!("Hurt: {}.", of_sick()),
+            RolloutEffect::Mixed => format!("Helped some and hurt others: {}; {}.", of_sick(), of_healthy()),
         }
     }
 }
@@ -479,7 +482,7 @@ mod tests {
         let changed = (0..10).map(|n| host(10 * HOUR, true, 0.2 + spread(n), 0.05 + spread(n)));
         let others = (0..10).map(|n| host(10 * HOUR, false, 0.2 + spread(n), 0.1 + spread(n)));
         let rollout = judge_rollout(&changed.chain(others).collect::<Vec<_>>(), &WINDOWS);
-        assert_eq!((rollout.effect, rollout.sick.changed, rollout.sick.controls), (Effect::Helped, 10, 10));
+        assert_eq!((rollout.effect, rollout.sick.changed, rollout.sick.controls), (RolloutEffect::Helped, 10, 10));
         // -0.15 minus -0.1; all of one side below all of the other: 2 / C(20, 10) = 2 / 184,756, corrected for two
         // groups.
         let difference = rollout.sick.difference.unwrap();
@@ -500,7 +503,7 @@ mod tests {
         let sick = (0..8).map(|n| host(10 * HOUR, false, 0.2 + spread(n), 0.05 + spread(7 - n)));
         let healthy = (0..40).map(|_| host(10 * HOUR, false, 0.0, 0.0));
         let rollout = judge_rollout(&changed.chain(sick).chain(healthy).collect::<Vec<_>>(), &WINDOWS);
-        assert_eq!(rollout.effect, Effect::NoDifference);
+        assert_eq!(rollout.effect, RolloutEffect::NoDifference);
         assert!(
             rollout.summary.starts_with("No difference beyond noise: an effect on sick hosts between -"),
             "{}",
@@ -511,7 +514,7 @@ mod tests {
         let changed = (0..8).map(|n| host(10 * HOUR, true, 0.2 + spread(n), 0.05 + spread(n)));
         let healthy = (0..40).map(|_| host(10 * HOUR, false, 0.0, 0.0));
         let rollout = judge_rollout(&changed.chain(healthy).collect::<Vec<_>>(), &WINDOWS);
-        assert_eq!((rollout.effect, rollout.sick.effect), (Effect::Unknown, Effect::Unknown));
+        assert_eq!((rollout.effect, rollout.sick.effect), (RolloutEffect::Unknown, RolloutEffect::Unknown));
         assert!(rollout.caveats.iter().any(|caveat| caveat.starts_with("too few unchanged hosts were sick")));
     }
 
@@ -523,7 +526,7 @@ mod tests {
             (0..20).map(|n| host(if n < 10 { 6 } else { 14 } * HOUR, true, 0.0, if n % 2 == 0 { 0.3 } else { 0.0 }));
         let others = (0..20).map(|n| host(10 * HOUR, false, 0.0, if n == 2 { 0.3 } else { 0.0 }));
         let rollout = judge_rollout(&changed.chain(others).collect::<Vec<_>>(), &WINDOWS);
-        assert_eq!((rollout.effect, rollout.waves, rollout.controls), (Effect::Hurt, 2, 20));
+        assert_eq!((rollout.effect, rollout.waves, rollout.controls), (RolloutEffect::Hurt, 2, 20));
         let by_hand = 2.0 * (184_756.0 * 20.0 + 167_960.0) / 2_311_801_440.0;
         assert!((rollout.healthy.p - 2.0 * by_hand).abs() < 1e-6, "{} {by_hand}", rollout.healthy.p);
         assert!((rollout.healthy.difference.unwrap().estimate.unwrap() - 0.45).abs() < 1e-9);
@@ -535,11 +538,11 @@ mod tests {
         let early = (0..8).map(|n| host(5 * HOUR, true, 0.2 + spread(n), 0.02 + spread(n)));
         let late = (0..8).map(|n| host(16 * HOUR, true, 0.2 + spread(n), 0.02 + spread(n)));
         let rollout = judge_rollout(&early.chain(late).collect::<Vec<_>>(), &WINDOWS);
-        assert_eq!((rollout.effect, rollout.changed, rollout.controls), (Effect::Helped, 8, 8));
+        assert_eq!((rollout.effect, rollout.changed, rollout.controls), (RolloutEffect::Helped, 8, 8));
         // Changing all hosts at once leaves no controls.
         let all = (0..16).map(|n| host(5 * HOUR, true, 0.2 + spread(n), 0.02 + spread(n)));
         let rollout = judge_rollout(&all.collect::<Vec<_>>(), &WINDOWS);
-        assert_eq!((rollout.effect, rollout.controls), (Effect::Unknown, 0));
+        assert_eq!((rollout.effect, rollout.controls), (RolloutEffect::Unknown, 0));
         assert!(rollout.summary.starts_with("Cannot be judged: 16 changed hosts and 0 others"), "{}", rollout.summary);
     }
 
@@ -556,7 +559,7 @@ mod tests {
             hosts.push(of_role("web", host(10 * HOUR, false, 0.1, 0.1 + more)));
         }
         let rollout = judge_rollout(&hosts, &WINDOWS);
-        assert_eq!((rollout.effect, rollout.changed, rollout.controls), (Effect::NoDifference, 10, 30));
+        assert_eq!((rollout.effect, rollout.changed, rollout.controls), (RolloutEffect::NoDifference, 10, 30));
     }
 
     #[test]
@@ -565,6 +568,6 @@ mod tests {
         hosts[0].lost.retain(|lost| lost.at_ms >= 10 * HOUR);
         let rollout = judge_rollout(&hosts, &WINDOWS);
         assert_eq!((rollout.changed, rollout.unobserved), (4, 1));
-        assert_eq!(judge_rollout(&[], &WINDOWS).effect, Effect::Unknown);
+        assert_eq!(judge_rollout(&[], &WINDOWS).effect, RolloutEffect::Unknown);
     }
 }

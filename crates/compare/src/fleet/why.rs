@@ -20,7 +20,7 @@
 
 use super::Feature;
 use super::host_set::HostSet;
-use crate::stats::contingency::{Table, least_upper_p, odds_ratio, score, upper_p};
+use crate::stats::contingency::{ContingencyTable, least_upper_p, odds_ratio, score, upper_p};
 use crate::stats::{Estimate, holm};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub struct Cohort {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Why {
     /// In one word.
-    pub verdict: Verdict,
+    pub verdict: WhyVerdict,
     /// In one sentence or two. The text is partly that of hosts: escape it where it is shown.
     pub summary: String,
     /// Sick hosts.
@@ -77,7 +77,8 @@ pub struct Why {
 /// What comparing sick and healthy hosts led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+#[schemars(rename = "Verdict")]
+pub enum WhyVerdict {
     /// A feature is common among the sick beyond chance.
     Cause,
     /// The same, but so it may be in one of twenty fleets without a cause.
@@ -201,9 +202,9 @@ impl Cohort {
             caveats: Vec::new(),
         };
         let mut why = match (sick, healthy) {
-            (0, _) => none(Verdict::NoneSick),
-            (_, 0) => none(Verdict::AllSick),
-            _ => self.compare(none(Verdict::NothingBeyondChance)),
+            (0, _) => none(WhyVerdict::NoneSick),
+            (_, 0) => none(WhyVerdict::AllSick),
+            _ => self.compare(none(WhyVerdict::NothingBeyondChance)),
         };
         why.summary = summary(&why);
         why
@@ -226,9 +227,9 @@ impl Cohort {
         };
         let tested = self.test(&groups, roles);
         why.tests = tested.len();
-        let perfect = Table { with_cases: why.sick, with: why.sick, cases: why.sick, all: self.hosts };
+        let perfect = ContingencyTable { with_cases: why.sick, with: why.sick, cases: why.sick, all: self.hosts };
         if upper_p(&[perfect]) > SUSPECTED {
-            return Why { verdict: Verdict::FewHosts, ..why };
+            return Why { verdict: WhyVerdict::FewHosts, ..why };
         }
         let mut left: Vec<Tested<'_>> = tested.into_iter().filter(|tested| tested.p <= SUSPECTED).collect();
         // A role explains everything about its hosts, so it leads only if nothing else does.
@@ -263,10 +264,10 @@ impl Cohort {
             left = apart;
         }
         why.verdict = match why.candidates.first() {
-            None => Verdict::NothingBeyondChance,
-            Some(first) if first.is_marker => Verdict::Marker,
-            Some(first) if first.strength == Strength::Weak => Verdict::Suspicion,
-            Some(_) => Verdict::Cause,
+            None => WhyVerdict::NothingBeyondChance,
+            Some(first) if first.is_marker => WhyVerdict::Marker,
+            Some(first) if first.strength == Strength::Weak => WhyVerdict::Suspicion,
+            Some(_) => WhyVerdict::Cause,
         };
         if !why.candidates.is_empty() {
             why.caveats.push(
@@ -332,7 +333,7 @@ impl Cohort {
     fn test<'g>(&self, groups: &'g [Group], roles: &[HostSet]) -> Vec<Tested<'g>> {
         let everyone = [HostSet::full(self.hosts)];
         let tables = |group: &Group| self.tables(group, if group.is_marker { &everyone[..] } else { roles });
-        let mut possible: Vec<(f64, &Group, Vec<Table>)> = groups
+        let mut possible: Vec<(f64, &Group, Vec<ContingencyTable>)> = groups
             .iter()
             .map(|group| (group, tables(group)))
             .map(|(group, tables)| (least_upper_p(&tables), group, tables))
@@ -344,7 +345,7 @@ impl Cohort {
         let tests = (1..=least.len()).find(is_enough).unwrap_or(0);
         possible.truncate(least.partition_point(|least| *least <= SUSPECTED / tests.max(1) as f64));
         let scores: Vec<f64> = possible.iter().map(|(.., tables)| score(tables)).collect();
-        let p = |(score, (.., tables)): (&f64, &(f64, &Group, Vec<Table>))| {
+        let p = |(score, (.., tables)): (&f64, &(f64, &Group, Vec<ContingencyTable>))| {
             if *score < NEAR { 1.0 } else { upper_p(tables) }
         };
         let corrected = holm(&scores.iter().zip(&possible).map(p).collect::<Vec<f64>>());
@@ -378,14 +379,14 @@ impl Cohort {
         fitting.into_iter().flat_map(|(_, group)| group.features.iter().cloned()).collect()
     }
 
-    fn tables(&self, group: &Group, strata: &[HostSet]) -> Vec<Table> {
+    fn tables(&self, group: &Group, strata: &[HostSet]) -> Vec<ContingencyTable> {
         strata.iter().map(|stratum| self.table(group, stratum)).collect()
     }
 
-    fn table(&self, group: &Group, stratum: &HostSet) -> Table {
+    fn table(&self, group: &Group, stratum: &HostSet) -> ContingencyTable {
         let known = stratum.and(&group.known);
         let with = known.and(&group.with);
-        Table {
+        ContingencyTable {
             with_cases: with.common(&self.sick),
             with: with.len(),
             cases: known.common(&self.sick),
@@ -435,13 +436,13 @@ fn split(strata: &[HostSet], group: &Group) -> Vec<HostSet> {
 fn summary(why: &Why) -> String {
     let (sick, healthy) = (why.sick, why.healthy);
     match (why.verdict, why.candidates.first()) {
-        (Verdict::NoneSick, _) => format!("None of {healthy} hosts has it."),
-        (Verdict::AllSick, _) => {
+        (WhyVerdict::NoneSick, _) => format!("None of {healthy} hosts has it."),
+        (WhyVerdict::AllSick, _) => {
             format!(
                 "All {sick} hosts have it: without a healthy host, nothing distinguishes the cause from what all hosts share."
             )
         }
-        (Verdict::FewHosts, _) => format!(
+        (WhyVerdict::FewHosts, _) => format!(
             "{} sick and {healthy} healthy hosts are too few: even something that all the sick and none of the healthy hosts \
              have could be chance.",
             sick
@@ -455,7 +456,7 @@ fn summary(why: &Why) -> String {
 }
 
 impl Candidate {
-    fn sentence(&self, verdict: Verdict) -> String {
+    fn sentence(&self, verdict: WhyVerdict) -> String {
         let Self { sick_with, sick_known, healthy_with, healthy_known, .. } = self;
         let counts =
             format!("{sick_with} of {sick_known} sick hosts have it, {healthy_with} of {healthy_known} healthy ones");
@@ -468,11 +469,11 @@ impl Candidate {
             n => format!(" {n} other features explain the sick hosts as well; the hosts cannot distinguish them."),
         };
         match verdict {
-            Verdict::Marker => format!(
+            WhyVerdict::Marker => format!(
                 "What the sick hosts share is their role ({role}): {counts}. It may be the work of that role, or anything \
                  that all its hosts have.{others}"
             ),
-            Verdict::Suspicion => {
+            WhyVerdict::Suspicion => {
                 format!("{first} may be the reason: {counts}; one of 20 fleets looks like that by chance.{others}")
             }
             _ => format!("{first}: {counts}.{others}"),
@@ -514,7 +515,7 @@ mod tests {
         give(&mut cohort, &Feature::new("driver", "ixgbe", "5.19"), has);
         give(&mut cohort, &Feature::new("driver", "ixgbe", "5.15"), |host| !has(host));
         let why = cohort.why();
-        assert_eq!((why.verdict, why.sick, why.healthy), (Verdict::Cause, 20, 80));
+        assert_eq!((why.verdict, why.sick, why.healthy), (WhyVerdict::Cause, 20, 80));
         assert_eq!(why.within.as_deref(), Some("role"));
         let lead = &why.candidates[0];
         let names: Vec<String> = lead.features.iter().map(Feature::to_string).collect();
@@ -543,7 +544,7 @@ mod tests {
         let mut cohort = fleet(is_sick);
         give(&mut cohort, &Feature::new("package", "postgresql", "16"), |host| (host % 2 == 0) != (host % 25 == 0));
         let why = cohort.why();
-        assert_eq!(why.verdict, Verdict::Marker, "{why:?}");
+        assert_eq!(why.verdict, WhyVerdict::Marker, "{why:?}");
         assert_eq!(first(&why), "role = db");
         assert!(
             why.summary.starts_with("What the sick hosts share is their role (role = db): 25 of 25 sick hosts"),
@@ -553,7 +554,7 @@ mod tests {
         let mut cohort = fleet(is_sick);
         give(&mut cohort, &Feature::new("package", "postgresql", "16"), |host| host % 2 == 0);
         let why = cohort.why();
-        assert_eq!((why.verdict, first(&why)), (Verdict::Marker, "package postgresql 16".to_owned()));
+        assert_eq!((why.verdict, first(&why)), (WhyVerdict::Marker, "package postgresql 16".to_owned()));
     }
 
     #[test]
@@ -585,17 +586,17 @@ mod tests {
     #[test]
     fn nothing_is_named_where_there_is_nothing_to_name() {
         let scattered = fleet(|host| host % 7 == 3).why();
-        assert_eq!((scattered.verdict, scattered.candidates.len()), (Verdict::NothingBeyondChance, 0));
+        assert_eq!((scattered.verdict, scattered.candidates.len()), (WhyVerdict::NothingBeyondChance, 0));
         assert!(
             scattered.summary.starts_with("Nothing that the 14 sick hosts share is beyond chance"),
             "{scattered:?}"
         );
         assert_eq!(fleet(|_| false).why().summary, "None of 100 hosts has it.");
-        assert_eq!(fleet(|_| true).why().verdict, Verdict::AllSick);
+        assert_eq!(fleet(|_| true).why().verdict, WhyVerdict::AllSick);
         let mut few = Cohort::new(&[true, false, false, false], "role");
         (0..4).for_each(|host| few.add(host, Feature::new("kernel", "release", if host == 0 { "a" } else { "b" })));
         let few = few.why();
-        assert_eq!(few.verdict, Verdict::FewHosts);
+        assert_eq!(few.verdict, WhyVerdict::FewHosts);
         assert!(few.summary.starts_with("1 sick and 3 healthy hosts are too few"), "{few:?}");
     }
 
@@ -620,7 +621,7 @@ mod tests {
         let why = cohort.why();
         assert_eq!(
             (why.verdict, why.within.as_deref(), first(&why)),
-            (Verdict::Cause, None, "kernel release new".to_owned())
+            (WhyVerdict::Cause, None, "kernel release new".to_owned())
         );
         assert_eq!(why.caveats[0], "too few hosts have the same role to compare them within it");
     }

@@ -5,7 +5,7 @@ use super::{CONFIDENCE, Estimate};
 
 /// A 2×2 table: of `all`, `with` are exposed, `cases` are cases, and `with_cases` are both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct ContingencyTable {
     /// Exposed cases.
     pub with_cases: usize,
     /// All exposed.
@@ -16,7 +16,7 @@ pub struct Table {
     pub all: usize,
 }
 
-impl Table {
+impl ContingencyTable {
     /// Returns the smallest and the largest possible number of exposed cases, given the totals.
     fn support(&self) -> (usize, usize) {
         ((self.with + self.cases).saturating_sub(self.all), self.with.min(self.cases))
@@ -104,26 +104,26 @@ pub fn wilson(count: usize, of: usize, confidence: f64) -> Estimate {
 /// the exact, one-sided conditional test of Cochran, Mantel and Haenszel; with one stratum, Fisher's exact test (Mehta,
 /// Patel, Gray, Computing an exact confidence interval for the common odds ratio in several 2×2 contingency tables,
 /// Journal of the American Statistical Association 80, 1985).
-pub fn upper_p(strata: &[Table]) -> f64 {
+pub fn upper_p(strata: &[ContingencyTable]) -> f64 {
     let sum = Sum::new(strata, 1.0);
     sum.weights[sum.seen..].iter().sum::<f64>().min(1.0)
 }
 
 /// Returns the probability of at most as many exposed cases, likewise.
-pub fn lower_p(strata: &[Table]) -> f64 {
+pub fn lower_p(strata: &[ContingencyTable]) -> f64 {
     let sum = Sum::new(strata, 1.0);
     sum.weights[..=sum.seen].iter().sum::<f64>().min(1.0)
 }
 
 /// Returns the smallest [`upper_p`] that these totals allow: that of the largest possible number of exposed cases.
-pub fn least_upper_p(strata: &[Table]) -> f64 {
-    let last = |table: &Table| table.distribution(1.0).last().copied().unwrap_or(1.0);
+pub fn least_upper_p(strata: &[ContingencyTable]) -> f64 {
+    let last = |table: &ContingencyTable| table.distribution(1.0).last().copied().unwrap_or(1.0);
     strata.iter().filter(|table| table.is_informative()).map(last).product()
 }
 
 /// Returns the excess of exposed cases over the expected number, in standard deviations (Cochran, Mantel, Haenszel); 0
 /// if no stratum is informative.
-pub fn score(strata: &[Table]) -> f64 {
+pub fn score(strata: &[ContingencyTable]) -> f64 {
     let informative = strata.iter().filter(|table| table.is_informative());
     let (excess, variance) = informative.fold((0.0, 0.0), |(excess, variance), table| {
         let (mean, of_table) = table.moments();
@@ -135,7 +135,7 @@ pub fn score(strata: &[Table]) -> f64 {
 /// Returns the factor by which exposure multiplies the odds of being a case, the same in all strata: the conditional
 /// maximum likelihood estimate with its exact interval (Mehta, Patel, Gray). An end that the data do not bound is 0 or
 /// infinite; `None` if no stratum is informative.
-pub fn odds_ratio(strata: &[Table]) -> Option<Estimate> {
+pub fn odds_ratio(strata: &[ContingencyTable]) -> Option<Estimate> {
     let tilt = mantel_haenszel(strata);
     let sum = Sum::new(strata, tilt);
     let last = sum.weights.len() - 1;
@@ -164,7 +164,7 @@ pub fn odds_ratio(strata: &[Table]) -> Option<Estimate> {
 }
 
 /// Returns the odds ratio of Mantel and Haenszel, kept finite by half a count in each cell: only a starting point.
-fn mantel_haenszel(strata: &[Table]) -> f64 {
+fn mantel_haenszel(strata: &[ContingencyTable]) -> f64 {
     let (mut up, mut down) = (0.0, 0.0);
     for table in strata.iter().filter(|table| table.is_informative()) {
         let with_controls = table.with - table.with_cases;
@@ -185,7 +185,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(strata: &[Table], odds: f64) -> Self {
+    fn new(strata: &[ContingencyTable], odds: f64) -> Self {
         let mut sum = Self { weights: vec![1.0], seen: 0 };
         for table in strata.iter().filter(|table| table.is_informative()) {
             sum.weights = convolve(&sum.weights, &table.distribution(odds));
@@ -239,15 +239,15 @@ mod tests {
         // Fisher, Statistical Methods for Research Workers, 21.02 (1962): of 13 monozygotic twins of convicts 10 were convicted,
         // of 17 dizygotic ones 2. R's documentation of fisher.test prints a p of 0.0004652, an odds ratio of 0.04693661 for the
         // other order, and the interval from 0.003325764 to 0.363182271.
-        let monozygotic = [Table { with_cases: 10, with: 13, cases: 12, all: 30 }];
-        let dizygotic = [Table { with_cases: 2, with: 17, cases: 12, all: 30 }];
+        let monozygotic = [ContingencyTable { with_cases: 10, with: 13, cases: 12, all: 30 }];
+        let dizygotic = [ContingencyTable { with_cases: 2, with: 17, cases: 12, all: 30 }];
         assert!(near(upper_p(&monozygotic), 0.000_465_2, 7) && near(lower_p(&dizygotic), 0.000_465_2, 7));
         let odds = odds_ratio(&dizygotic).unwrap();
         assert!(near(odds.shift, 0.046_936_6, 6), "{odds:?}");
         // R's search for the ends stops at four digits: at its lower one the tail is 0.02511, at this one 0.02500.
         assert!((odds.low - 0.003_325_8).abs() < 2e-5 && (odds.high - 0.363_182_3).abs() < 2e-5, "{odds:?}");
         // The lady tasting tea (The Design of Experiments, 11): all four cups right, one way of 70; three right, 16 more.
-        let tea = |right: usize| [Table { with_cases: right, with: 4, cases: 4, all: 8 }];
+        let tea = |right: usize| [ContingencyTable { with_cases: right, with: 4, cases: 4, all: 8 }];
         assert!(near(upper_p(&tea(4)), 1.0 / 70.0, 12) && near(upper_p(&tea(3)), 17.0 / 70.0, 12));
         assert!(near(least_upper_p(&tea(3)), 1.0 / 70.0, 12));
         assert_eq!(odds_ratio(&tea(4)).unwrap().high, f64::INFINITY);
@@ -257,7 +257,7 @@ mod tests {
     fn strata_are_tested_together_as_with_the_rabbits() {
         // Mantel's rabbits (R's documentation of mantelhaen.test): cured with penicillin at once or after 1.5 hours, at five doses.
         // Of 220 · 495 · 12 ways, 26,100 have at least the 16 cured that were seen: by hand.
-        let table = |with_cases, with, cases, all| Table { with_cases, with, cases, all };
+        let table = |with_cases, with, cases, all| ContingencyTable { with_cases, with, cases, all };
         let rabbits =
             [table(0, 6, 0, 11), table(3, 6, 3, 12), table(6, 6, 8, 12), table(5, 6, 11, 12), table(2, 2, 7, 7)];
         assert!(near(upper_p(&rabbits), 26_100.0 / 1_306_800.0, 9));
@@ -283,19 +283,19 @@ mod tests {
         for (a, of_a, b, of_b, low, high) in
             [(56, 70, 48, 80, 0.0524, 0.3339), (9, 10, 3, 10, 0.1705, 0.8090), (5, 56, 0, 29, -0.0381, 0.1926)]
         {
-            let table = Table { with_cases: a, with: of_a, cases: a + b, all: of_a + of_b };
+            let table = ContingencyTable { with_cases: a, with: of_a, cases: a + b, all: of_a + of_b };
             let difference = table.risk_difference().unwrap();
             assert!(near(difference.low, low, 4) && near(difference.high, high, 4), "{difference:?}");
         }
-        assert_eq!(Table { with_cases: 1, with: 2, cases: 1, all: 2 }.risk_difference(), None);
+        assert_eq!(ContingencyTable { with_cases: 1, with: 2, cases: 1, all: 2 }.risk_difference(), None);
         // One of two, and all of three: twice the logarithm of a half.
-        let halves = Table { with_cases: 1, with: 2, cases: 4, all: 5 };
+        let halves = ContingencyTable { with_cases: 1, with: 2, cases: 4, all: 5 };
         assert!(near(halves.log_likelihood(), 2.0 * 0.5_f64.ln(), 12));
     }
 
     #[test]
     fn ten_thousand_hosts_are_no_problem() {
-        let all = [Table { with_cases: 900, with: 2000, cases: 1000, all: 10_000 }];
+        let all = [ContingencyTable { with_cases: 900, with: 2000, cases: 1000, all: 10_000 }];
         assert!(upper_p(&all) < 1e-250);
         // Odds of 900:1100 against 100:7900.
         let odds = odds_ratio(&all).unwrap();

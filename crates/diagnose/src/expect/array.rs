@@ -25,7 +25,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn of(change: Option<&Change<'_, Disk>>) -> Self {
+    pub(super) fn from_change(change: Option<&Change<'_, Disk>>) -> Self {
         let Some(change) = change else { return Self::default() };
         let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         let reads = change.rate(|disk| disk.reads);
@@ -48,7 +48,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(machine: &Machine<'_>, node: &StackNode) -> Option<Self> {
+    fn from_node(machine: &Machine<'_>, node: &StackNode) -> Option<Self> {
         if let Some(array) = machine.arrays.get(node.name.as_str()) {
             let members = array.members.get().filter(|members| *members >= 1.0)?;
             let level = array.level.get()?;
@@ -86,7 +86,7 @@ impl Layout {
 }
 
 pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode, pattern: &Pattern) -> ThingExpected {
-    let Some(layout) = Layout::of(machine, node) else { return ThingExpected::default() };
+    let Some(layout) = Layout::from_node(machine, node) else { return ThingExpected::default() };
     let mut array = thing(layout.words());
     if let Some(member) = slowest_member(machine, node) {
         let (members, each) = (quantity(layout.members, "count"), per_second(member.rate));

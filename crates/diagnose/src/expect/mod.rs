@@ -51,7 +51,7 @@ pub fn expectations(stack: &IoStack, window: &Window, facts: &DriveFacts) -> Exp
             NodeKind::Array | NodeKind::MappedDevice => {
                 let change = changes.iter().find(|change| *change.key().to_string() == *node.name);
                 multipath::of_device(&machine, node)
-                    .unwrap_or_else(|| array::of_device(&machine, node, &array::Pattern::of(change)))
+                    .unwrap_or_else(|| array::of_device(&machine, node, &array::Pattern::from_change(change)))
             }
             NodeKind::FileSystem => log::of_file_system(&machine, node, &changes),
             NodeKind::Adapter => link::of_adapter(&machine, node),

@@ -64,7 +64,7 @@ fn raid5(rotation_rate: Option<f64>) -> Window {
 }
 
 fn expected(window: &Window) -> Expectations {
-    expectations(&IoStack::of(window), window, &DriveFacts::default())
+    expectations(&IoStack::from_window(window), window, &DriveFacts::default())
 }
 
 fn rates(expected: &Expectations, id: &str) -> Vec<(String, f64)> {
@@ -108,7 +108,7 @@ fn a_drive_that_rotates_is_judged_by_its_mechanics() {
     let first = |expected: &Expectations| rates(expected, "block:sda")[0].1;
     assert_eq!(first(&expected(&window)), 79.0);
     let known = DriveFacts { rotation_rate: None, seek: Some(0.004) };
-    assert_eq!(first(&expectations(&IoStack::of(&window), &window, &known)), 122.0);
+    assert_eq!(first(&expectations(&IoStack::from_window(&window), &window, &known)), 122.0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::felt::{BRIEF_SECONDS, during};
 use super::times::{has_no_other_times, is_gap};
 use super::{Whole, is_decided, part_seconds};
 use crate::document::findings_of;
-use crate::timeline::{FoundEpisode, Timeline, felt_causes};
+use crate::timeline::{EpisodeBuilder, FoundEpisode, felt_causes};
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{During, Finding, NotCleared};
 use whyslow_model::window::Window;
@@ -79,7 +79,7 @@ impl<'w> Grid<'w> {
 
     /// Returns the causes felt in each part, as episodes.
     pub(super) fn episodes(&self) -> Vec<FoundEpisode> {
-        let mut timeline = Timeline::without_gaps();
+        let mut timeline = EpisodeBuilder::without_gaps();
         for part in &self.parts {
             timeline.add(self.times(part.from, part.to), &felt_causes(&part.findings));
         }

@@ -8,7 +8,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fn selection(words: &[&str], most_series: usize) -> Selection {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    Selection::of(&words, None, most_series).unwrap()
+    Selection::parse(&words, None, most_series).unwrap()
 }
 
 fn collector(words: &[&str]) -> Collector {
@@ -70,7 +70,7 @@ fn control_groups_whose_cpu_time_cannot_be_read_are_ranked_by_what_can() {
     };
     let words: Vec<String> = vec!["group.memory".into()];
     let chosen = |samples: Vec<Snapshot>| {
-        let mut collector = Collector::new(Selection::of(&words, Some(1), 200).unwrap());
+        let mut collector = Collector::new(Selection::parse(&words, Some(1), 200).unwrap());
         let lines = samples.into_iter().map(|sample| {
             collector.add(sample);
             lines(&mut collector)
@@ -356,7 +356,7 @@ proptest! {
         steps in 1_u64..4,
     ) {
         let words = ["default".to_owned()];
-        let mut collector = Collector::new(Selection::of(&words, Some(top), most).unwrap());
+        let mut collector = Collector::new(Selection::parse(&words, Some(top), most).unwrap());
         for step in 1..=steps {
             let mut sample = at(step * 10);
             for (n, name) in names.iter().enumerate() {

@@ -8,7 +8,7 @@ fn host() -> HostResource {
 
 fn family(metric: &str, attribute: (&'static str, &'static str), kind: SeriesKind, value: f64) -> MetricFamily {
     let series =
-        Series { labels: vec![Label::new("device", "system.device", "sda")], value: SeriesValue::Number(value) };
+        Series { labels: vec![SeriesLabel::new("device", "system.device", "sda")], value: SeriesValue::Number(value) };
     MetricFamily {
         name: format!("whyslow_disk_{metric}_total"),
         otel: OtelMetric {

@@ -2,10 +2,10 @@
 
 use super::{Answer, minute};
 use crate::cell::{double, integer, text, timestamp};
-use crate::options::note_left_out;
+use crate::options::{note_left_out, show};
 use crate::period::duration;
 use crate::span::{DAY_MS, rfc3339};
-use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
+use crate::{DisplayOptions, Failure, Fleet, Period, QueryOptions, Span, sql};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -84,10 +84,10 @@ struct ListedChange {
 ///
 /// # Errors
 /// Fails if the store cannot be read or no host made the change.
-pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &ChangeArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
-    let answer = Answer::of(&fleet, SCHEMA, ask(&fleet, args.id.as_ref(), &args.options)?);
-    options.show(&answer, |sheet| draw(&answer, sheet))?;
+    let answer = Answer::new(&fleet, SCHEMA, ask(&fleet, args.id.as_ref(), &args.options)?);
+    show(options, &answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,9 +2,9 @@
 
 use crate::compact::{Compactor, Report};
 use crate::fleet::runtime;
-use crate::options::{StoreOptions, note_left_out};
+use crate::options::{StoreOptions, note_left_out, show};
 use crate::period::duration;
-use crate::{Failure, Options};
+use crate::{DisplayOptions, Failure};
 use clap::Args;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -54,7 +54,7 @@ pub(super) struct CompactAnswer<'r> {
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub fn run(args: &CompactArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &CompactArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
@@ -72,7 +72,7 @@ pub fn run(args: &CompactArgs, options: &Options) -> Result<ExitCode, Failure> {
             Err(failure) => return Err(failure),
         };
         let answer = CompactAnswer { schema: SCHEMA, at: now.to_string(), report: &report };
-        options.show(&answer, |sheet| draw(sheet, &report))?;
+        show(options, &answer, |sheet| draw(sheet, &report))?;
         let Some(every) = args.every.filter(|_| !args.once) else {
             return Ok(ExitCode::from(u8::from(!report.failed.is_empty())));
         };

@@ -2,10 +2,10 @@
 
 use super::Answer;
 use crate::cell::{double, text, timestamp};
-use crate::options::note_left_out;
+use crate::options::{note_left_out, show};
 use crate::period::duration;
 use crate::span::rfc3339;
-use crate::{Failure, Fleet, Options, QueryOptions, Span, sql};
+use crate::{DisplayOptions, Failure, Fleet, QueryOptions, Span, sql};
 use clap::Args;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -100,13 +100,13 @@ struct ListedForecast {
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub fn run(args: &ForecastArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &ForecastArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let to_ms = Timestamp::now().as_millisecond();
     let ago = i64::try_from(args.since.as_millis()).unwrap_or(i64::MAX);
     let fleet = args.store.open_span(Span { from_ms: to_ms.saturating_sub(ago), to_ms })?;
     let content = ask(&fleet)?;
-    let answer = Answer::of(&fleet, SCHEMA, content);
-    options.show(&answer, |sheet| draw(&answer, sheet))?;
+    let answer = Answer::new(&fleet, SCHEMA, content);
+    show(options, &answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,11 +9,11 @@ pub use timeline::{Entry, EntryKind};
 use super::sick::{count, hosts};
 use super::{Answer, minute, span_in_words};
 use crate::cell::{double, text, timestamp};
-use crate::options::note_left_out;
+use crate::options::{note_left_out, show};
 use crate::period::{between, duration};
 use crate::span::rfc3339;
 use crate::table::INVENTORY_REACH_MS;
-use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
+use crate::{DisplayOptions, Failure, Fleet, Period, QueryOptions, Span, sql};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -106,7 +106,7 @@ pub struct WorstMinute {
 ///
 /// # Errors
 /// Fails if the store cannot be read or has no data from the host.
-pub fn run(args: &HostArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &HostArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     if let Some(span) = args.raw {
         return match &args.key {
             None => raw::run(&args.host, span, args.export.as_deref(), args.run),
@@ -115,8 +115,8 @@ pub fn run(args: &HostArgs, options: &Options) -> Result<ExitCode, Failure> {
     }
     let fleet = args.store.open(&args.period)?;
     let report = report(&fleet, &args.host, args.limit)?;
-    let answer = Answer::of(&fleet, SCHEMA, report);
-    options.show(&answer, |sheet| draw(sheet, &fleet, &answer))?;
+    let answer = Answer::new(&fleet, SCHEMA, report);
+    show(options, &answer, |sheet| draw(sheet, &fleet, &answer))?;
     Ok(ExitCode::SUCCESS)
 }
 

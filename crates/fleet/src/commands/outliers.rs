@@ -2,9 +2,9 @@
 
 use super::Answer;
 use crate::cell::{double, text};
-use crate::options::note_left_out;
+use crate::options::{note_left_out, show};
 use crate::span::DAY_MS;
-use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
+use crate::{DisplayOptions, Failure, Fleet, Period, QueryOptions, sql};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -105,11 +105,11 @@ struct ListedOutlier {
 ///
 /// # Errors
 /// Fails if the store cannot be read or nothing was shipped in that time.
-pub fn run(args: &OutliersArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &OutliersArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, args)?;
-    let answer = Answer::of(&fleet, SCHEMA, content);
-    options.show(&answer, |sheet| draw(&answer, sheet))?;
+    let answer = Answer::new(&fleet, SCHEMA, content);
+    show(options, &answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,14 +12,14 @@ pub(super) use api::documents;
 
 use crate::failure::complain;
 use crate::options::QueryOptions;
-use crate::options::print;
 use crate::{Failure, Span};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
-use whyslow_serve::{ListenOptions, Server, unencrypted};
+use whyslow_command::print;
+use whyslow_serve::{ListenOptions, PageServer, unencrypted};
 
 /// Default listen address.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9791);
@@ -31,7 +31,7 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9791
     mut_arg("allow_host", |arg| arg.help("Another name by which browsers may call this machine, besides its host name and addresses")),
     mut_arg("token_file", |arg| arg.help("File with the token that the address of the page ends in [default: a new one each time]"))
 )]
-pub struct ServeArgs {
+pub struct FleetServeArgs {
     #[command(flatten)]
     store: QueryOptions,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub struct ServeArgs {
 ///
 /// # Errors
 /// Fails if the store cannot be opened or the server cannot listen on the address.
-pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+pub fn run(args: &FleetServeArgs) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|e| Failure::usage(format!("cannot handle signals: {e}")))?;
     let token = args.listening.page_token().map_err(Failure::usage)?;
@@ -50,13 +50,13 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let fleet = args.store.open_span(Span { from_ms: 0, to_ms: 0 })?;
     let listen = args.listening.listen.unwrap_or(LISTEN);
     let access = token.access(args.listening.host_names());
-    let server = Server::start(listen, access, api::pages(fleet))
+    let server = PageServer::start(listen, access, api::pages(fleet))
         .map_err(|e| Failure::usage(format!("cannot listen on {listen}: {e}")))?;
     if let Some(warning) = unencrypted(server.address()) {
         complain(warning);
     }
     complain("serving the fleet (Ctrl-C: end)");
-    print(&format!("{}\n", token.address(server.address())))?;
+    print(format!("{}\n", token.address(server.address())))?;
     signals.forever().next();
     drop(server);
     Ok(ExitCode::SUCCESS)

@@ -4,14 +4,14 @@ mod groups;
 mod history;
 
 pub(super) use groups::properties;
-pub use groups::{Group, Key};
-pub use history::{Since, Trend};
+pub use groups::{Group, GroupKey};
+pub use history::{SickSince, Trend};
 
 use super::{Answer, minute, span_in_words};
 use crate::cell::{double, text, timestamp};
-use crate::options::note_left_out;
+use crate::options::{note_left_out, show};
 use crate::span::{DAY_MS, HOUR_MS, rfc3339};
-use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
+use crate::{DisplayOptions, Failure, Fleet, Period, QueryOptions, sql};
 use clap::Args;
 use history::{History, SinceDocument};
 use schemars::JsonSchema;
@@ -43,8 +43,8 @@ pub struct SickArgs {
     finding: Option<String>,
     /// Group the hosts: finding, kernel, model, a label such as role or rack, or KIND/NAME of the inventory, such as
     /// sysctl/vm.swappiness
-    #[arg(long, value_name = "KEY", value_parser = Key::parse)]
-    by: Option<Key>,
+    #[arg(long, value_name = "KEY", value_parser = GroupKey::parse)]
+    by: Option<GroupKey>,
     /// The most hosts to show; 0: all
     #[arg(long, value_name = "HOSTS", default_value_t = 8)]
     limit: usize,
@@ -114,7 +114,7 @@ pub struct LostTo {
     /// Since when the host has it, after an hour without.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<SinceDocument>")]
-    pub since: Option<Since>,
+    pub since: Option<SickSince>,
 }
 
 /// What all hosts lost to a finding.
@@ -144,15 +144,15 @@ impl SickHost {
 ///
 /// # Errors
 /// Fails if the store cannot be read or no host has shipped anything.
-pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &SickArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let sick = sick(&fleet, args.finding.as_deref(), args.by.as_ref(), args.limit)?;
-    let answer = Answer::of(&fleet, SCHEMA, sick);
+    let answer = Answer::new(&fleet, SCHEMA, sick);
     let nobody = answer.content.observed == 0;
     if nobody && answer.content.not_reporting.is_empty() && answer.left_out.is_empty() {
         return Err(Failure::nothing(format!("no host has shipped anything of {}", span_in_words(fleet.span()))));
     }
-    options.show(&answer, |sheet| draw(sheet, &fleet, &answer, args))?;
+    show(options, &answer, |sheet| draw(sheet, &fleet, &answer, args))?;
     Ok(ExitCode::from(u8::from(nobody)))
 }
 
@@ -160,7 +160,7 @@ pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub(super) fn sick(fleet: &Fleet, finding: Option<&str>, by: Option<&Key>, limit: usize) -> Result<Sick, Failure> {
+pub(super) fn sick(fleet: &Fleet, finding: Option<&str>, by: Option<&GroupKey>, limit: usize) -> Result<Sick, Failure> {
     let mut hosts = hosts(fleet, finding)?;
     let not_reporting = not_reporting(fleet, &hosts)?;
     let silent = silent(&hosts, fleet.span().to_ms);
@@ -246,7 +246,7 @@ fn with_history(fleet: &Fleet, hosts: &mut [SickHost]) -> Result<(), Failure> {
     if hosts.is_empty() {
         return Ok(());
     }
-    let history = History::of(fleet, hosts.iter().map(|host| host.host.as_str()))?;
+    let history = History::read(fleet, hosts.iter().map(|host| host.host.as_str()))?;
     let trends = history.trends(hosts.iter().map(|host| host.host.as_str()));
     for (host, trend) in hosts.iter_mut().zip(trends) {
         host.trend = Some(trend);
@@ -291,7 +291,7 @@ fn hosts_table(sheet: &mut Sheet, hosts: &[SickHost]) {
         [
             host.host.clone(),
             main.map_or_else(|| "no finding".to_owned(), |main| format!("{}{others}", main.finding)),
-            main.and_then(|main| main.since.as_ref()).map_or_else(String::new, Since::in_words),
+            main.and_then(|main| main.since.as_ref()).map_or_else(String::new, SickSince::in_words),
             host.trend.map_or("", Trend::in_words).to_owned(),
             human::quantity(host.lost_s, "s"),
             host.share.map_or_else(String::new, human::percent),

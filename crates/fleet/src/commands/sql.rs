@@ -1,15 +1,16 @@
 //! `whyslow-fleet sql`: answers an SQL query.
 
 use super::Answer;
-use crate::fleet::Rows;
-use crate::options::{note_left_out, print};
+use crate::fleet::QueryRows;
+use crate::options::{note_left_out, show};
 use crate::span::rfc3339;
-use crate::{Failure, Options, Period, QueryOptions};
+use crate::{DisplayOptions, Failure, Period, QueryOptions};
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::process::ExitCode;
+use whyslow_command::print;
 use whyslow_rollup::Cell;
 use whyslow_show::rows::{csv_line, quoted};
 use whyslow_show::text::Sheet;
@@ -54,20 +55,20 @@ pub(super) struct SqlAnswer {
 ///
 /// # Errors
 /// Fails if the query is not allowed or not valid SQL, or if the store cannot be read.
-pub fn run(args: &SqlArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &SqlArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     let rows = fleet.query_some(&args.query, most)?;
     if args.format == SqlFormat::Csv && !options.json {
-        print(&csv(&rows))?;
+        print(csv(&rows))?;
         for what in remarks(&rows, &fleet.left_out()) {
             crate::failure::complain(&what);
         }
         return Ok(ExitCode::SUCCESS);
     }
     let content = SqlAnswer { columns: rows.columns.clone(), rows: json(&rows), is_cut: rows.is_cut };
-    let answer = Answer::of(&fleet, SCHEMA, content);
-    options.show(&answer, |sheet| {
+    let answer = Answer::new(&fleet, SCHEMA, content);
+    show(options, &answer, |sheet| {
         table(sheet, &rows);
         if rows.is_cut {
             sheet.remark(&more(&rows));
@@ -77,12 +78,12 @@ pub fn run(args: &SqlArgs, options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn more(rows: &Rows) -> String {
+fn more(rows: &QueryRows) -> String {
     format!("There are more rows than these {}: --limit 0 shows all.", rows.rows.len())
 }
 
 /// Returns the remarks for stderr, used when stdout has only rows.
-fn remarks(rows: &Rows, left_out: &[crate::LeftOut]) -> Vec<String> {
+fn remarks(rows: &QueryRows, left_out: &[crate::LeftOut]) -> Vec<String> {
     let cut = rows.is_cut.then(|| more(rows));
     let left_out = (!left_out.is_empty()).then(|| {
         let count: u64 = left_out.iter().map(|out| out.rows).sum();
@@ -104,7 +105,7 @@ fn words(cell: &Cell) -> String {
 }
 
 /// Draws each column as wide as its widest cell, without a limit: every row stays on one line. Right-aligns numbers.
-fn table(sheet: &mut Sheet, rows: &Rows) {
+fn table(sheet: &mut Sheet, rows: &QueryRows) {
     const GAP: &str = "  ";
     let heading: Vec<Piece> = rows.columns.iter().map(|name| Piece::new(Ink::Dim, name)).collect();
     let cells: Vec<Vec<Piece>> =
@@ -127,14 +128,14 @@ fn table(sheet: &mut Sheet, rows: &Rows) {
     cells.iter().for_each(|row| sheet.line(&Piece::new(Ink::Plain, line(row))));
 }
 
-fn csv(rows: &Rows) -> String {
+fn csv(rows: &QueryRows) -> String {
     let cell = |cell: &Cell| if let Cell::Text(text) = cell { quoted(text) } else { words(cell) };
     let header = csv_line(rows.columns.iter().map(|name| quoted(name)));
     let lines = rows.rows.iter().map(|row| csv_line(row.iter().map(cell)));
     std::iter::once(header).chain(lines).collect()
 }
 
-fn json(rows: &Rows) -> Vec<Map<String, Json>> {
+fn json(rows: &QueryRows) -> Vec<Map<String, Json>> {
     let value = |cell: &Cell| match cell {
         Cell::Null => Json::Null,
         Cell::Timestamp(_) | Cell::Text(_) => Json::from(words(cell)),
@@ -151,10 +152,10 @@ mod tests {
     use super::*;
     use whyslow_show::text::TextStyle;
 
-    fn rows() -> Rows {
+    fn rows() -> QueryRows {
         let columns = ["host", "n"].map(str::to_owned).to_vec();
         let rows = vec![vec![Cell::text("=web\u{1b}[2J"), Cell::Integer(7)], vec![Cell::Null, Cell::Double(0.5)]];
-        Rows { columns, rows, is_cut: false }
+        QueryRows { columns, rows, is_cut: false }
     }
 
     #[test]

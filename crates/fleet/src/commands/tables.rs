@@ -1,15 +1,16 @@
 //! `whyslow-fleet tables`: the tables and their columns.
 
-use crate::options::print;
+use crate::options::show;
 use crate::schema::{DAY, HOUR};
 use crate::trino::{SchemaName, ddl};
-use crate::{Failure, Options};
+use crate::{DisplayOptions, Failure};
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
+use whyslow_command::print;
 use whyslow_model::suggest::unknown;
-use whyslow_rollup::{Table, tables};
+use whyslow_rollup::{TableSpec, tables};
 use whyslow_show::text::Sheet;
 use whyslow_show::{bold, plain};
 
@@ -65,8 +66,8 @@ struct ColumnDocument<'t> {
 ///
 /// # Errors
 /// Fails if the table does not exist.
-pub fn run(args: &TablesArgs, options: &Options) -> Result<ExitCode, Failure> {
-    let all: Vec<&Table> = tables().iter().collect();
+pub fn run(args: &TablesArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
+    let all: Vec<&TableSpec> = tables().iter().collect();
     let named = match &args.table {
         None => all,
         Some(name) => {
@@ -81,18 +82,18 @@ pub fn run(args: &TablesArgs, options: &Options) -> Result<ExitCode, Failure> {
                 "Trino reads buckets: give --location s3://BUCKET/PREFIX, not {location}"
             )));
         }
-        print(&ddl::statements(&named, &args.schema, location))?;
+        print(ddl::statements(&named, &args.schema, location))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let document = Tables { schema: SCHEMA, tables: named.iter().map(|table| of(table)).collect() };
-    options.show(&document, |sheet| match (&args.table, named.as_slice()) {
+    let document = Tables { schema: SCHEMA, tables: named.iter().map(|table| table_document(table)).collect() };
+    show(options, &document, |sheet| match (&args.table, named.as_slice()) {
         (Some(_), [table]) => columns(sheet, table),
         _ => overview(sheet, &named),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn of(table: &Table) -> TableDocument<'_> {
+fn table_document(table: &TableSpec) -> TableDocument<'_> {
     let columns = table.columns.iter().map(|column| ColumnDocument {
         name: &column.name,
         kind: column.kind.sql(),
@@ -110,7 +111,7 @@ fn partitions() -> [ColumnDocument<'static>; 2] {
     ]
 }
 
-fn overview(sheet: &mut Sheet, tables: &[&Table]) {
+fn overview(sheet: &mut Sheet, tables: &[&TableSpec]) {
     let widest = tables.iter().map(|table| table.name.len()).max().unwrap_or(0);
     for table in tables {
         sheet.paragraph(&[bold(format!("{:widest$}", table.name)), plain("  "), plain(&table.meaning)]);
@@ -118,10 +119,10 @@ fn overview(sheet: &mut Sheet, tables: &[&Table]) {
     sheet.remark("'whyslow-fleet tables NAME' describes its columns.");
 }
 
-fn columns(sheet: &mut Sheet, table: &Table) {
+fn columns(sheet: &mut Sheet, table: &TableSpec) {
     sheet.paragraph(&[bold(&table.name), plain(": "), plain(&table.meaning)]);
     sheet.blank();
-    let document = of(table);
+    let document = table_document(table);
     let widest = document.columns.iter().map(|column| column.name.len()).max().unwrap_or(0);
     for ColumnDocument { name, kind, unit, meaning } in &document.columns {
         let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };

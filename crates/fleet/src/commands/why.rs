@@ -2,10 +2,10 @@
 
 use super::Answer;
 use crate::cell::{boolean, double, text, timestamp};
-use crate::options::note_left_out;
+use crate::options::{note_left_out, show};
 use crate::period::duration;
 use crate::span::{DAY_MS, HOUR_MS};
-use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
+use crate::{DisplayOptions, Failure, Fleet, Period, QueryOptions, Span, sql};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,11 +73,11 @@ pub(super) struct WhyFinding {
 ///
 /// # Errors
 /// Fails if the store cannot be read or nothing was shipped in that time.
-pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(args: &WhyArgs, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, &args.finding, &args.options)?;
-    let answer = Answer::of(&fleet, SCHEMA, content);
-    options.show(&answer, |sheet| draw(&answer, sheet))?;
+    let answer = Answer::new(&fleet, SCHEMA, content);
+    show(options, &answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
 

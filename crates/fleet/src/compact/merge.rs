@@ -14,7 +14,7 @@ use datafusion::parquet::arrow::{ArrowWriter, ParquetRecordBatchStreamBuilder};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use whyslow_rollup::{Table, properties};
+use whyslow_rollup::{TableSpec, properties};
 
 /// Small enough that queries can skip row groups by host.
 const ROWS_IN_GROUP: usize = 1 << 16;
@@ -22,7 +22,7 @@ const ROWS_IN_GROUP: usize = 1 << 16;
 /// Writes one compacted file. Keeps in memory a row group, a few hosts' files, and the compressed output.
 pub(super) struct Merge<'a> {
     store: &'a Store,
-    table: &'static Table,
+    table: &'static TableSpec,
     schema: SchemaRef,
     sources: Sources,
     left_out: &'a LeftOutLog,
@@ -38,7 +38,7 @@ struct Pending<'a> {
 impl<'a> Merge<'a> {
     pub(super) fn new(
         store: &'a Store,
-        table: &'static Table,
+        table: &'static TableSpec,
         sources: Sources,
         left_out: &'a LeftOutLog,
     ) -> Result<Self> {

@@ -1,4 +1,4 @@
-//! Deletes old requests to hosts and their answers ([`whyslow_rollup::Request`]), since the parties may not be allowed to
+//! Deletes old requests to hosts and their answers ([`whyslow_rollup::RecordingRequest`]), since the parties may not be allowed to
 //! delete them.
 
 use super::Compactor;

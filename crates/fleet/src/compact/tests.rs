@@ -80,7 +80,7 @@ async fn ship(objects: &InMemory, host: &str, minutes: i64, complete: bool) {
 
 fn rows(store: Store) -> Vec<Vec<whyslow_rollup::Cell>> {
     let span = Span { from_ms: HOUR.start(), to_ms: HOUR.end() };
-    let fleet = Fleet::of(store, span, MEMORY).unwrap();
+    let fleet = Fleet::embedded(store, span, MEMORY).unwrap();
     fleet.query("SELECT host, at, lost_s FROM minute ORDER BY host, at").unwrap().rows
 }
 
@@ -104,7 +104,7 @@ fn wherever_a_compactor_ends_no_row_is_lost_or_doubled() {
     for writes in 0.. {
         let objects = Arc::new(InMemory::new());
         let mortal = MortalStore { objects: Arc::clone(&objects), left: Arc::new(AtomicI64::new(writes)) };
-        let whole = Store::of(Arc::clone(&objects) as Arc<dyn ObjectStore>);
+        let whole = Store::from_objects(Arc::clone(&objects) as Arc<dyn ObjectStore>);
         runtime.block_on(async {
             ship(&objects, "db", 2, true).await;
             ship(&objects, "web", 3, false).await;
@@ -112,7 +112,7 @@ fn wherever_a_compactor_ends_no_row_is_lost_or_doubled() {
         });
         let first = rows(whole.clone());
         assert_eq!(first.len(), 6);
-        let failed = compact(Store::of(Arc::new(mortal.clone())));
+        let failed = compact(Store::from_objects(Arc::new(mortal.clone())));
         assert_eq!(rows(whole.clone()), first, "after {writes} writes");
         // A host that had not finished writes more, and another compactor continues.
         runtime.block_on(ship(&objects, "web", 5, true));

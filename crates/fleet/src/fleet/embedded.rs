@@ -1,7 +1,7 @@
 //! Embedded DataFusion engine, which reads the files of the store itself.
 
-use super::Rows;
-use crate::failure::is_gone;
+use super::QueryRows;
+use crate::failure::{OrFailure, is_gone};
 use crate::left_out::LeftOutLog;
 use crate::table::{CATALOG, FleetTables, SCHEMA, STORE_URL};
 use crate::{Failure, Span, Store};
@@ -44,19 +44,19 @@ impl Embedded {
         span: Span,
         most: usize,
         left_out: &Arc<LeftOutLog>,
-    ) -> std::result::Result<Rows, Failure> {
+    ) -> std::result::Result<QueryRows, Failure> {
         let answer = match self.try_answer(sql, span, most, left_out).await {
             // The compactor deletes files some time after it has replaced them: a new listing finds the replacements.
             Err(error) if is_gone(&error) => self.try_answer(sql, span, most, left_out).await,
             answer => answer,
         };
-        Ok(answer?)
+        answer.or_failure()
     }
 
-    async fn try_answer(&self, sql: &str, span: Span, most: usize, left_out: &Arc<LeftOutLog>) -> Result<Rows> {
+    async fn try_answer(&self, sql: &str, span: Span, most: usize, left_out: &Arc<LeftOutLog>) -> Result<QueryRows> {
         let questions = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         let frame = self.context(span, left_out).sql_with_options(sql, questions).await?;
-        let mut rows = Rows::of(frame.schema().as_arrow());
+        let mut rows = QueryRows::with_schema(frame.schema().as_arrow());
         let mut batches = frame.execute_stream().await?;
         while let Some(batch) = batches.next().await {
             if !rows.take(&batch?, most)? {

@@ -9,7 +9,7 @@ use whyslow_rollup::Cell;
 
 /// Rows with their column names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rows {
+pub struct QueryRows {
     /// Column names.
     pub columns: Vec<String>,
     /// Cells of each row, one per column.
@@ -18,8 +18,8 @@ pub struct Rows {
     pub is_cut: bool,
 }
 
-impl Rows {
-    pub(super) fn of(schema: &Schema) -> Self {
+impl QueryRows {
+    pub(super) fn with_schema(schema: &Schema) -> Self {
         Self { columns: schema.fields().iter().map(|field| field.name().clone()).collect(), ..Self::default() }
     }
 
@@ -100,7 +100,7 @@ mod tests {
         let fields: Vec<Field> =
             fields.map(|(column, name)| Field::new(name, column.data_type().clone(), true)).collect();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
-        let mut rows = Rows::of(&batch.schema());
+        let mut rows = QueryRows::with_schema(&batch.schema());
         assert!(rows.take(&batch, 3).unwrap());
         let first = [Cell::Integer(7), Cell::Double(0.5), Cell::text("a"), Cell::Timestamp(1500)];
         let last = [Cell::Null, Cell::Null, Cell::text(""), Cell::Timestamp(0)];

@@ -32,7 +32,7 @@ impl Store {
             Ok(_) => Failure::usage(format!("cannot open the store {}: {e}", path.display())),
             Err(error) => Failure::usage(format!("cannot open the store {}: {error}", path.display())),
         })?;
-        Ok(Self::of(Arc::new(folder)))
+        Ok(Self::from_objects(Arc::new(folder)))
     }
 
     fn bucket(address: &BucketAddress) -> Result<Self, Failure> {
@@ -40,7 +40,7 @@ impl Store {
         if std::env::var_os("AWS_TIMEOUT").is_none() {
             settings = settings.with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TIMEOUT);
         }
-        Ok(Self::of(Arc::new(address.open(settings).map_err(unusable)?)))
+        Ok(Self::from_objects(Arc::new(address.open(settings).map_err(unusable)?)))
     }
 }
 

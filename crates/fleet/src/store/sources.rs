@@ -11,7 +11,7 @@ const KEY: &str = "whyslow.sources";
 
 /// A host's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SourceFile {
     /// File name.
     pub name: String,
     /// Size in bytes.
@@ -33,31 +33,31 @@ fn is_false(value: &bool) -> bool {
 
 /// Source files of a compacted file, one per host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sources(BTreeMap<String, Source>);
+pub struct Sources(BTreeMap<String, SourceFile>);
 
 impl Sources {
     /// Reads the sources from a file's metadata; empty if there are none.
-    pub fn of(metadata: &FileMetaData) -> Self {
+    pub fn from_metadata(metadata: &FileMetaData) -> Self {
         let entries = metadata.key_value_metadata().into_iter().flatten();
         let json = entries.filter(|entry| entry.key == KEY).find_map(|entry| entry.value.as_deref());
-        let sources: Vec<Source> = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        let sources: Vec<SourceFile> = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
         Self(sources.into_iter().map(|source| (source.name.clone(), source)).collect())
     }
 
     /// Returns the metadata entry for these sources.
     pub fn metadata(&self) -> KeyValue {
-        let sources: Vec<&Source> = self.0.values().collect();
+        let sources: Vec<&SourceFile> = self.0.values().collect();
         KeyValue::new(KEY.to_owned(), serde_json::to_string(&sources).unwrap_or_default())
     }
 
     /// Returns the entry for exactly this version of a file.
-    pub fn same(&self, meta: &ObjectMeta) -> Option<&Source> {
+    pub fn same(&self, meta: &ObjectMeta) -> Option<&SourceFile> {
         let source = self.0.get(meta.location.filename()?)?;
         (source.size == meta.size && source.tag == tag(meta)).then_some(source)
     }
 
     /// Adds a file, replacing an earlier one with the same name.
-    pub fn insert(&mut self, source: Source) {
+    pub fn insert(&mut self, source: SourceFile) {
         self.0.insert(source.name.clone(), source);
     }
 

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::page::{Page, QueryError, Stats};
-use crate::{Failure, Rows};
+use crate::{Failure, QueryRows};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
@@ -67,12 +67,12 @@ impl Client {
     ///
     /// # Errors
     /// Fails if Trino cannot be reached, refuses the query or makes no progress, and on Ctrl-C.
-    pub(super) async fn query(&self, sql: &str, most: usize) -> Result<Rows, Failure> {
+    pub(super) async fn query(&self, sql: &str, most: usize) -> Result<QueryRows, Failure> {
         let _caught = self.signals.while_asked();
         let mut next = None;
         let answer = tokio::select! {
             answer = self.pages(sql, most, &mut next) => answer,
-            () = self.signals.came() => Err(Failure::interrupted()),
+            () = self.signals.came() => Err(Failure::interrupted("interrupted; the query was cancelled")),
         };
         if let Some(next) = next {
             let cancel = self.request(Method::DELETE, next).timeout(PATIENCE_CANCELLING);
@@ -83,11 +83,11 @@ impl Client {
     }
 
     /// Reads pages; `next` is the address of the page after the last one read.
-    async fn pages(&self, sql: &str, most: usize, next: &mut Option<Url>) -> Result<Rows, Failure> {
+    async fn pages(&self, sql: &str, most: usize, next: &mut Option<Url>) -> Result<QueryRows, Failure> {
         let statement = self.address.origin.join("v1/statement").map_err(|_| unclear("no address"))?;
         let mut page = self.page(|| self.request(Method::POST, statement.clone()).body(sql.to_owned())).await?;
         let mut progress = Progress::new(self.limits.idle);
-        let (mut rows, mut columns) = (Rows::default(), Vec::new());
+        let (mut rows, mut columns) = (QueryRows::default(), Vec::new());
         loop {
             *next = page.next_uri.as_deref().map(|uri| self.on_coordinator(uri)).transpose()?;
             if let Some(error) = page.error {

@@ -7,19 +7,19 @@
 
 use super::address::{SchemaName, identifier};
 use crate::schema::{DAY, HOUR};
-use whyslow_rollup::{COMPACTED, ColumnKind, Table, VERSION};
+use whyslow_rollup::{COMPACTED, ColumnKind, TableSpec, VERSION};
 
 /// Days that a query without a condition on `day` covers: at least as long as hours are kept.
 const DAYS: u32 = 3660;
 
 /// Returns the statements that create the tables in Trino's Hive connector: for each, a table over the files and a view
 /// of the rows that count. `location` is the store, `s3://BUCKET/PREFIX`.
-pub(crate) fn statements(tables: &[&Table], schema: &SchemaName, location: &str) -> String {
+pub(crate) fn statements(tables: &[&TableSpec], schema: &SchemaName, location: &str) -> String {
     let tables = tables.iter().map(|table| of_table(table, schema, location));
     std::iter::once(format!("CREATE SCHEMA IF NOT EXISTS {schema};\n")).chain(tables).collect()
 }
 
-fn of_table(table: &Table, schema: &SchemaName, location: &str) -> String {
+fn of_table(table: &TableSpec, schema: &SchemaName, location: &str) -> String {
     let files = format!("{schema}.{}", identifier(&format!("{}_files", table.name)));
     let view = format!("{schema}.{}", identifier(&table.name));
     let columns: String = table

@@ -16,14 +16,14 @@ use datafusion::sql::sqlparser::parser::Parser;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use whyslow_model::suggest::unknown;
-use whyslow_rollup::{Table, table, tables};
+use whyslow_rollup::{TableSpec, table, tables};
 
 /// A validated SELECT, or the EXPLAIN of one.
 #[derive(Debug)]
 pub(super) struct Question {
     statement: Statement,
     /// Tables used in the query.
-    pub(super) tables: Vec<&'static Table>,
+    pub(super) tables: Vec<&'static TableSpec>,
 }
 
 impl Question {
@@ -85,7 +85,7 @@ fn query_mut(statement: &mut Statement) -> Option<&mut Query> {
 }
 
 /// Returns `"minute" AS (SELECT … )` with the rows of the span.
-fn cut(table: &Table, span: Span, schema: &SchemaName) -> Vec<Cte> {
+fn cut(table: &TableSpec, span: Span, schema: &SchemaName) -> Vec<Cte> {
     let name = identifier(&table.name);
     let span = reach(table, span);
     let sql = format!(
@@ -143,7 +143,7 @@ struct Names {
 }
 
 impl Names {
-    fn tables(self) -> Result<Vec<&'static Table>, Failure> {
+    fn tables(self) -> Result<Vec<&'static TableSpec>, Failure> {
         if let Some(name) = self.defined.iter().find(|name| table(name).is_some()) {
             return Err(Failure::usage(format!("WITH cannot define {name} on Trino: that is the name of a table")));
         }

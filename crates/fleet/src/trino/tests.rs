@@ -16,7 +16,7 @@ const HOUR: &[(&str, &str)] = &[("hour", "varchar")];
 #[test]
 fn answers_end_with_the_last_compacted_hour_and_name_what_is_not() {
     let folder = memory_folder();
-    let hour = Hour::of(ms("2026-11-26T16:00:00Z")).unwrap();
+    let hour = Hour::from_ms(ms("2026-11-26T16:00:00Z")).unwrap();
     // The hour after it is not queried.
     for (name, hour) in [("late", hour), ("it's", hour), ("early", hour.next().unwrap())] {
         let path = folder.path().join(Place::incoming("minute", hour, name).unwrap().path());

@@ -16,7 +16,7 @@ pub struct Median {
 impl Median {
     /// Computes the median; `None` without samples. The interval is that of the sign test (Conover, Practical
     /// Nonparametric Statistics, 3.4), which assumes only independent samples.
-    pub fn of(mut samples: Vec<f64>) -> Option<Self> {
+    pub fn from_samples(mut samples: Vec<f64>) -> Option<Self> {
         samples.sort_by(f64::total_cmp);
         let n = samples.len();
         let value = (samples.get(n / 2)? + samples.get((n - 1) / 2)?) / 2.0;
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_median_and_its_interval() {
-        let found = Median::of((1..=10).rev().map(f64::from).collect()).unwrap();
+        let found = Median::from_samples((1..=10).rev().map(f64::from).collect()).unwrap();
         assert_eq!(found, Median { value: 5.5, interval: Some([2.0, 9.0]) });
-        assert_eq!(Median::of(vec![3.0, 1.0, 2.0]), Some(Median { value: 2.0, interval: None }));
-        assert_eq!(Median::of(Vec::new()), None);
+        assert_eq!(Median::from_samples(vec![3.0, 1.0, 2.0]), Some(Median { value: 2.0, interval: None }));
+        assert_eq!(Median::from_samples(Vec::new()), None);
     }
 }

@@ -78,8 +78,13 @@ impl Measurement {
     }
 
     /// Creates a figure from its samples; `None` without samples.
-    pub fn of(name: impl Into<String>, under: impl Into<String>, unit: &str, samples: Vec<f64>) -> Option<Self> {
-        let Median { value, interval } = Median::of(samples.clone())?;
+    pub fn from_samples(
+        name: impl Into<String>,
+        under: impl Into<String>,
+        unit: &str,
+        samples: Vec<f64>,
+    ) -> Option<Self> {
+        let Median { value, interval } = Median::from_samples(samples.clone())?;
         let noise = interval.filter(|_| value != 0.0).map(|[low, high]| (high - low) / 2.0 / value.abs());
         Some(Self {
             name: name.into(),
@@ -103,21 +108,22 @@ mod tests {
     #[test]
     fn a_figure_is_its_median_and_says_how_sure_it_is() {
         let samples: Vec<f64> = (1..=10).rev().map(f64::from).collect();
-        let figure = Measurement::of("read", "1 MiB", "bytes/s", samples.clone()).unwrap();
+        let figure = Measurement::from_samples("read", "1 MiB", "bytes/s", samples.clone()).unwrap();
         assert_eq!((figure.value, figure.interval), (5.5, Some([2.0, 9.0])));
         assert!((figure.noise.unwrap() - 3.5 / 5.5).abs() < 1e-12);
         assert_eq!((figure.samples, figure.more_is_better), (samples, true));
-        let few = Measurement::of("wake", "", "s", vec![3.0, 1.0, 2.0]).unwrap();
+        let few = Measurement::from_samples("wake", "", "s", vec![3.0, 1.0, 2.0]).unwrap();
         assert_eq!((few.value, few.interval, few.noise, few.more_is_better), (2.0, None, None, false));
-        assert_eq!(Measurement::of("nothing", "", "s", Vec::new()), None);
+        assert_eq!(Measurement::from_samples("nothing", "", "s", Vec::new()), None);
     }
 
     #[test]
     fn figures_are_apart_where_neither_may_be_the_other() {
-        let around =
-            |value: f64| Measurement::of("x", "", "s", (0..10).map(|i| value + f64::from(i) / 10.0).collect()).unwrap();
+        let around = |value: f64| {
+            Measurement::from_samples("x", "", "s", (0..10).map(|i| value + f64::from(i) / 10.0).collect()).unwrap()
+        };
         assert!(around(1.0).is_apart_from(&around(3.0)) && around(3.0).is_apart_from(&around(1.0)));
         assert!(!around(1.0).is_apart_from(&around(1.2)) && !around(1.0).is_apart_from(&around(1.0)));
-        assert!(Measurement::of("x", "", "s", vec![1.0]).unwrap().is_apart_from(&around(3.0)));
+        assert!(Measurement::from_samples("x", "", "s", vec![1.0]).unwrap().is_apart_from(&around(3.0)));
     }
 }

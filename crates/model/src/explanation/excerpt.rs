@@ -95,7 +95,7 @@ mod tests {
     fn episode(seconds: f64) -> Episode {
         let findings = vec![finding("cause", None), finding("effect", Some("cause@host")), finding("other", None)];
         let spot = BlindSpot { what: "x".into(), why: "y".into(), remedy: String::new() };
-        let window = TimeSpan::of(Origin::Recording, 10.0, 11);
+        let window = TimeSpan::new(Origin::Recording, 10.0, 11);
         Episode {
             start: String::new(),
             end: String::new(),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn explanation(episodes: Vec<Episode>) -> Explanation {
-        Explanation { samples: 1, episodes, ..Explanation::of("r".to_owned()) }
+        Explanation { samples: 1, episodes, ..Explanation::for_recording("r".to_owned()) }
     }
 
     /// Returns the ids of the episode's findings, each with the number of its pieces of evidence.

@@ -46,7 +46,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Creates an empty explanation of the recording in this folder.
-    pub fn of(recording: String) -> Self {
+    pub fn for_recording(recording: String) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             recording,

@@ -12,7 +12,7 @@ pub(super) struct Alignment {
 }
 
 impl Alignment {
-    pub(super) fn of(start: f64, disk: &Queue) -> Self {
+    pub(super) fn from_queue(start: f64, disk: &Queue) -> Self {
         // The disk's own first sector can lie within a physical block (alignment_offset).
         let past =
             |size: f64| (start + size - disk.alignment_offset.get().unwrap_or(0.0).rem_euclid(size)).rem_euclid(size);
@@ -51,6 +51,6 @@ mod tests {
     #[test]
     fn an_optimal_size_that_is_no_multiple_of_the_block_is_left_out() {
         let disk = Queue { physical_block: 4096.0.into(), optimal_io: 33_553_920.0.into(), ..Queue::new("sda".into()) };
-        assert_eq!(Alignment::of(1_048_576.0, &disk).words().as_deref(), Some("aligned to blocks of 4 KiB"));
+        assert_eq!(Alignment::from_queue(1_048_576.0, &disk).words().as_deref(), Some("aligned to blocks of 4 KiB"));
     }
 }

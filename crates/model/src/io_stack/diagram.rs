@@ -22,7 +22,7 @@ impl IoStack {
     pub fn groups(&self, all: bool) -> Vec<StackGroup> {
         let tops: Vec<&StackNode> = self.tops(all).collect();
         let shown: BTreeSet<&str> = tops.iter().flat_map(|top| self.reachable(&top.id)).collect();
-        let graph = StackGraph::of(self.nodes.iter().filter(|node| shown.contains(node.id.as_str())));
+        let graph = StackGraph::from_nodes(self.nodes.iter().filter(|node| shown.contains(node.id.as_str())));
         let mut seen = BTreeSet::new();
         let mut groups = Vec::new();
         for top in tops {
@@ -56,7 +56,7 @@ struct StackGraph<'s> {
 }
 
 impl<'s> StackGraph<'s> {
-    fn of(nodes: impl Iterator<Item = &'s StackNode>) -> Self {
+    fn from_nodes(nodes: impl Iterator<Item = &'s StackNode>) -> Self {
         let mut graph = Self { nodes: Vec::new(), below: BTreeMap::new(), above: BTreeMap::new() };
         for node in nodes {
             let below: Vec<&str> = node.below.iter().map(|below| below.id.as_str()).collect();

@@ -206,7 +206,7 @@ mod tests {
         s.block.mount.push(Mount { device: "sda".into(), kind: "ext4".into(), ..Mount::new("/srv".into()) });
         s.net.link.push(Link { kind: "tun".into(), ..Link::new(NetKey { ns: "".into(), name: "vnet0".into() }) });
         s.sort();
-        let stack = IoStack::of(&Window::new(vec![s]));
+        let stack = IoStack::from_window(&Window::new(vec![s]));
         let below = |id: &str| stack.node(id).unwrap().below.iter().map(|below| below.id.as_str()).collect::<Vec<_>>();
         assert_eq!(below("guest:web1/a"), ["block:sda"]);
         assert_eq!(below("guest:web1/b"), ["mount:/srv"]);

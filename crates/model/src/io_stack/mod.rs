@@ -339,7 +339,7 @@ pub struct SmallestLimit {
 
 impl IoStack {
     /// Builds the stacks from the newest readings of a window.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         let mut stack = Self { schema: SCHEMA.into(), ..Self::default() };
         let machine = window.the::<MachineInfo>();
         stack.host = machine.and_then(|machine| machine.name.get()).map(str::to_owned);

@@ -14,7 +14,7 @@ pub(super) const ENTRANCES: [&str; 3] = ["veth", "tun", "netkit"];
 /// Kinds of masters that packets do not leave through the ports.
 const NO_WAY_OUT: [&str; 1] = ["vrf"];
 pub(super) fn nodes(window: &Window) -> Vec<StackNode> {
-    let facts = NetworkFacts::of(window);
+    let facts = NetworkFacts::from_window(window);
     let mut nodes: Vec<StackNode> = facts.links.iter().map(|(key, link)| facts.interface(key, link)).collect();
     // Interfaces that others use are not minor.
     let used: Vec<String> =
@@ -33,7 +33,7 @@ struct NetworkFacts<'w> {
 }
 
 impl<'w> NetworkFacts<'w> {
-    fn of(window: &'w Window) -> Self {
+    fn from_window(window: &'w Window) -> Self {
         let roots = window.newest::<Qdisc>().into_iter().filter(|(_, qdisc)| qdisc.parent.get() == Some("root"));
         let by_interface = roots.filter_map(|(key, qdisc)| {
             let interface = qdisc.interface.get()?;
@@ -196,7 +196,7 @@ mod tests {
         s.net.link = links;
         change(&mut s);
         s.sort();
-        IoStack::of(&Window::new(vec![s]))
+        IoStack::from_window(&Window::new(vec![s]))
     }
 
     /// Formats each node with those below it, and `!` for each problem.

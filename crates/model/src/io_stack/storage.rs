@@ -32,7 +32,7 @@ const MADE_BY: [(&str, &str); 6] = [
 ];
 
 pub(super) fn nodes(window: &Window) -> Vec<StackNode> {
-    let facts = StorageFacts::of(window);
+    let facts = StorageFacts::from_window(window);
     let mut nodes = guest::disks(&facts, window);
     nodes.extend(facts.file_systems());
     nodes.extend(facts.swap_areas());
@@ -57,7 +57,7 @@ pub(super) struct StorageFacts<'w> {
 }
 
 impl<'w> StorageFacts<'w> {
-    fn of(window: &'w Window) -> Self {
+    fn from_window(window: &'w Window) -> Self {
         Self {
             mounts: window.newest(),
             queues: window.newest(),
@@ -256,7 +256,7 @@ impl<'w> StorageFacts<'w> {
         node.has("start", start, "bytes");
         let disk = self.layers.keys().find(|link| link.upper == queue.device).and_then(|l| self.queues.get(&l.lower));
         let (Some(start), Some(disk)) = (start, disk) else { return };
-        let alignment = Alignment::of(start, disk);
+        let alignment = Alignment::from_queue(start, disk);
         node.says("alignment", alignment.words());
         node.problems.extend(alignment.problem());
     }

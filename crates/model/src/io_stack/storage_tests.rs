@@ -13,7 +13,7 @@ fn stack(fill: impl FnOnce(&mut Snapshot)) -> IoStack {
     s.kernel.machine.push(MachineInfo { page_size: 4096.0.into(), ..MachineInfo::new(MachineKey) });
     fill(&mut s);
     s.sort();
-    IoStack::of(&Window::new(vec![s]))
+    IoStack::from_window(&Window::new(vec![s]))
 }
 
 fn queue(device: &str) -> Queue {

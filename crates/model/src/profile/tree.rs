@@ -14,7 +14,7 @@ pub struct CallTree {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallNode {
     /// Label of the node.
-    pub label: Label,
+    pub label: CallNodeLabel,
     /// Weight of the stacks that pass through it.
     pub total: u64,
     /// Number of its callers.
@@ -27,7 +27,7 @@ pub struct CallNode {
 
 /// Label of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Label {
+pub enum CallNodeLabel {
     /// The whole profile.
     Root,
     /// All processes with this name.
@@ -38,9 +38,9 @@ pub enum Label {
 
 impl CallTree {
     /// Merges the stacks of a profile, and all processes of the same name.
-    pub fn of(profile: &StackProfile) -> Self {
+    pub fn from_profile(profile: &StackProfile) -> Self {
         let mut growing = Growing::default();
-        growing.grow(Label::Root);
+        growing.grow(CallNodeLabel::Root);
         for stack in &profile.stacks {
             growing.add(stack);
         }
@@ -52,21 +52,21 @@ impl CallTree {
 #[derive(Default)]
 struct Growing {
     nodes: Vec<CallNode>,
-    children: Vec<BTreeMap<Label, usize>>,
+    children: Vec<BTreeMap<CallNodeLabel, usize>>,
 }
 
 impl Growing {
-    fn grow(&mut self, label: Label) -> usize {
+    fn grow(&mut self, label: CallNodeLabel) -> usize {
         self.nodes.push(CallNode { label, total: 0, depth: 0, start: 0, children: Vec::new() });
         self.children.push(BTreeMap::new());
         self.nodes.len() - 1
     }
 
     fn add(&mut self, stack: &Stack) {
-        let frames = stack.frames.iter().map(|&frame| Label::Frame(frame));
+        let frames = stack.frames.iter().map(|&frame| CallNodeLabel::Frame(frame));
         let mut at = 0;
         self.weigh(at, stack.weight);
-        for label in std::iter::once(Label::Process(stack.process.name.clone())).chain(frames) {
+        for label in std::iter::once(CallNodeLabel::Process(stack.process.name.clone())).chain(frames) {
             at = match self.children[at].get(&label) {
                 Some(&child) => child,
                 None => {
@@ -100,11 +100,13 @@ impl Growing {
     }
 }
 
-fn name<'a>(profile: &'a StackProfile, label: &'a Label) -> Option<(Option<&'a str>, Option<&'a str>)> {
+fn name<'a>(profile: &'a StackProfile, label: &'a CallNodeLabel) -> Option<(Option<&'a str>, Option<&'a str>)> {
     match label {
-        Label::Root => None,
-        Label::Process(name) => Some((Some(name), None)),
-        Label::Frame(index) => profile.frame(*index).map(|frame| (frame.function.as_deref(), frame.module.as_deref())),
+        CallNodeLabel::Root => None,
+        CallNodeLabel::Process(name) => Some((Some(name), None)),
+        CallNodeLabel::Frame(index) => {
+            profile.frame(*index).map(|frame| (frame.function.as_deref(), frame.module.as_deref()))
+        }
     }
 }
 
@@ -115,20 +117,20 @@ mod tests {
 
     #[test]
     fn stacks_share_their_callers_and_stand_side_by_side() {
-        let tree = CallTree::of(&recursion());
-        let drawn: Vec<(&Label, u64, usize, u64)> =
+        let tree = CallTree::from_profile(&recursion());
+        let drawn: Vec<(&CallNodeLabel, u64, usize, u64)> =
             tree.nodes.iter().map(|n| (&n.label, n.total, n.depth, n.start)).collect();
         assert_eq!(
             drawn,
             [
-                (&Label::Root, 10, 0, 0),
-                (&Label::Process("toy".into()), 10, 1, 0),
-                (&Label::Frame(0), 10, 2, 0),
+                (&CallNodeLabel::Root, 10, 0, 0),
+                (&CallNodeLabel::Process("toy".into()), 10, 1, 0),
+                (&CallNodeLabel::Frame(0), 10, 2, 0),
                 // 'idle' precedes 'work': nodes are sorted by name.
-                (&Label::Frame(1), 9, 3, 1),
-                (&Label::Frame(1), 6, 4, 1),
-                (&Label::Frame(1), 6, 5, 1),
-                (&Label::Frame(2), 1, 3, 0),
+                (&CallNodeLabel::Frame(1), 9, 3, 1),
+                (&CallNodeLabel::Frame(1), 6, 4, 1),
+                (&CallNodeLabel::Frame(1), 6, 5, 1),
+                (&CallNodeLabel::Frame(2), 1, 3, 0),
             ]
         );
         assert_eq!(tree.nodes[2].children, [6, 3]);
@@ -138,6 +140,6 @@ mod tests {
     fn nothing_is_a_root_alone() {
         let mut profile = recursion();
         profile.stacks.clear();
-        assert_eq!(CallTree::of(&profile).nodes.len(), 1);
+        assert_eq!(CallTree::from_profile(&profile).nodes.len(), 1);
     }
 }

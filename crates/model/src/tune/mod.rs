@@ -10,10 +10,10 @@ pub use change::{
     Undoing,
 };
 pub use plan::{
-    CheckLine, ImportedProfile, PlanDocument, PlanLine, ProfileInfo, ProfileNote, ProfilePlan, Recommendation, Step,
+    CheckLine, ImportedProfile, PlanDocument, PlanLine, PlanStep, ProfileInfo, ProfileNote, ProfilePlan, Recommendation,
 };
 pub use trial::{
     PreparedChange, Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep,
     Watched, unit_of,
 };
-pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Stalls, Tunable, TunableDocument, Unavailable};
+pub use tunable::{Access, Effect, Here, Persist, Risk, Stalls, Tunable, TunableDocument, TunableScope, Unavailable};

@@ -24,7 +24,7 @@ pub struct PlanLine {
     /// The wanted value.
     pub wanted: String,
     /// What has to be done.
-    pub step: Step,
+    pub step: PlanStep,
     /// The reason for this value; empty if none was given.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -45,7 +45,8 @@ pub struct PlanLine {
 /// What has to be done about a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+#[schemars(rename = "Step")]
+pub enum PlanStep {
     /// It is changed from this value.
     Change {
         /// The current value.

@@ -25,7 +25,7 @@ pub struct Tunable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// The class of object that has this setting.
-    pub scope: Scope,
+    pub scope: TunableScope,
     /// How it is read and written.
     pub access: Access,
     /// When a change takes effect.
@@ -87,7 +87,8 @@ pub struct Tunable {
 /// The class of object that has a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+#[schemars(rename = "Scope")]
+pub enum TunableScope {
     /// The machine.
     Machine,
     /// The network namespace of the caller.
@@ -120,7 +121,7 @@ pub enum Scope {
     Line,
 }
 
-impl Scope {
+impl TunableScope {
     /// Returns whether the name is complete without an object.
     pub fn is_one(self) -> bool {
         matches!(self, Self::Machine | Self::Netns)

@@ -337,6 +337,6 @@ fn of_group(line: &CommandLine, id: &str) -> IoLimits {
 }
 
 fn given_limits(options: &QemuOptions, names: [LimitNames; 2], group: Option<&str>) -> IoLimits {
-    let [new, old] = names.map(|names| IoLimits::of(names, group, |name| options.get(name)?.parse().ok()));
+    let [new, old] = names.map(|names| IoLimits::read(names, group, |name| options.get(name)?.parse().ok()));
     if new.is_some() { new } else { old }
 }

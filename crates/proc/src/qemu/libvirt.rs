@@ -35,7 +35,7 @@ pub(super) fn disk_limits(disk: Node<'_, '_>) -> Option<IoLimits> {
     let tune = child(disk, "iotune")?;
     let number = |name: &str| child(tune, name)?.text()?.trim().parse().ok();
     let group = child(tune, "group_name").and_then(|node| node.text());
-    Some(IoLimits::of(LIMITS, group, number))
+    Some(IoLimits::read(LIMITS, group, number))
 }
 
 pub(super) fn child<'n, 'i>(node: Node<'n, 'i>, name: &str) -> Option<Node<'n, 'i>> {

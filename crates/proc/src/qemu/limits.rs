@@ -17,7 +17,7 @@ pub struct IoLimits {
 
 impl IoLimits {
     /// Reads the limits with these names; 0 means unlimited.
-    pub(super) fn of(names: LimitNames, group: Option<&str>, number: impl Fn(&str) -> Option<u64>) -> Self {
+    pub(super) fn read(names: LimitNames, group: Option<&str>, number: impl Fn(&str) -> Option<u64>) -> Self {
         let rates = names.map(|name| number(name).filter(|limit| *limit > 0));
         let group = group.filter(|group| !group.is_empty() && rates != [None; 6]).map(str::to_owned);
         Self { group, rates }

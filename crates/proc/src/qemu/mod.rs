@@ -88,14 +88,14 @@ pub fn guest(task: TaskKey, words: &[String]) -> Option<GuestConfig> {
     if !is_qemu {
         return None;
     }
-    let line = CommandLine::of(program, &words[1..]);
+    let line = CommandLine::parse(program, &words[1..]);
     let (disks, cards) = (block::disks(&line, task), network::cards(&line, task));
     let balloon = line.with_driver("virtio-balloon").find_map(|device| device.get("id")).map(str::to_owned);
     Some(GuestConfig { guest: line.guest(task), disks, cards, monitors: line.monitor_sockets(), balloon })
 }
 
 impl CommandLine {
-    fn of(program: &str, words: &[String]) -> Self {
+    fn parse(program: &str, words: &[String]) -> Self {
         let mut line = Self { program: program.to_owned(), ..Self::default() };
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {

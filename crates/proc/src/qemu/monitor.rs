@@ -33,7 +33,7 @@ pub fn memory(guest: TaskKey, answer: &Value) -> GuestMemory {
 pub fn set_limits(answer: &Value, disks: &mut [GuestDisk]) {
     for disk in disks {
         let Some(block) = block_of(answer, disk).and_then(|block| block.get("inserted")) else { continue };
-        let limits = IoLimits::of(LIMITS, block["group"].as_str(), |name| block[name].as_u64());
+        let limits = IoLimits::read(LIMITS, block["group"].as_str(), |name| block[name].as_u64());
         // The limits of a filter between the device and the image are not among these.
         if limits.is_some() || block["drv"] != "throttle" {
             limits.set(disk);

@@ -1,6 +1,6 @@
 //! Answers of a host.
 
-use super::{Request, RequestError};
+use super::{RecordingRequest, RequestError};
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of an answer, in bytes: an hour at one sample per second takes 5 to 15 MB.
@@ -11,7 +11,7 @@ const LONGEST_LINE: usize = 8192;
 
 /// Answer to a request. In a file, it is a line of JSON, followed by the extract.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RecordingAnswer {
     /// An extract of the recording.
     Extract(Vec<u8>),
     /// The reason for a refusal.
@@ -21,14 +21,14 @@ pub enum Answer {
 #[derive(Serialize, Deserialize)]
 struct Head {
     schema: String,
-    request: Request,
+    request: RecordingRequest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
-impl Answer {
+impl RecordingAnswer {
     /// Serialises the answer as a file.
-    pub fn into_file(self, request: &Request) -> Vec<u8> {
+    pub fn into_file(self, request: &RecordingRequest) -> Vec<u8> {
         let (refused, extract) = match self {
             Self::Extract(extract) => (None, extract),
             Self::Refused(why) => (Some(why), Vec::new()),
@@ -44,7 +44,7 @@ impl Answer {
     ///
     /// # Errors
     /// Fails if the file is not an answer, or answers another request.
-    pub fn parse(file: &[u8], request: &Request) -> Result<Self, RequestError> {
+    pub fn parse(file: &[u8], request: &RecordingRequest) -> Result<Self, RequestError> {
         let line = file.iter().take(LONGEST_LINE).position(|byte| *byte == b'\n');
         let (head, rest) = file.split_at(line.ok_or_else(|| RequestError::new("it is no answer"))?);
         let head: Head = serde_json::from_slice(head).map_err(|_| RequestError::new("it is no answer"))?;

@@ -23,7 +23,7 @@ const ID: usize = 16;
 ///
 /// In a file, it is the signature in hexadecimal, a line feed, and the signed JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct RecordingRequest {
     schema: String,
     /// Random identifier in hexadecimal, repeated in the answer.
     pub id: String,
@@ -39,7 +39,7 @@ pub struct Request {
     pub expires_ms: i64,
 }
 
-impl Request {
+impl RecordingRequest {
     /// Creates a request to a host for a span. `asked_ms` is the current time; an answer is wanted for `valid_ms`.
     ///
     /// # Errors

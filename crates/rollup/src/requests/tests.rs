@@ -1,6 +1,6 @@
 //! Tests of valid and forged requests and answers.
 
-use super::{Answer, LONGEST_REQUEST, PublicKey, Request, SigningKey, answer_path, request_path};
+use super::{LONGEST_REQUEST, PublicKey, RecordingAnswer, RecordingRequest, SigningKey, answer_path, request_path};
 
 const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIBaxh+/2vCZYJ1Afsu2y1nkwJVLlazOV91lksLRthQXk
@@ -26,12 +26,12 @@ fn key() -> SigningKey {
     SigningKey::parse(PRIVATE.as_bytes()).unwrap()
 }
 
-fn request() -> Request {
-    Request::new("db-17", (ASKED - 40 * MINUTE, ASKED - 20 * MINUTE), ASKED, 10 * MINUTE).unwrap()
+fn request() -> RecordingRequest {
+    RecordingRequest::new("db-17", (ASKED - 40 * MINUTE, ASKED - 20 * MINUTE), ASKED, 10 * MINUTE).unwrap()
 }
 
-fn verified(file: &[u8]) -> Result<Request, String> {
-    Request::verified(file, &key().public, "db-17").map_err(|error| error.to_string())
+fn verified(file: &[u8]) -> Result<RecordingRequest, String> {
+    RecordingRequest::verified(file, &key().public, "db-17").map_err(|error| error.to_string())
 }
 
 /// Builds a signed request with a part of its JSON replaced.
@@ -39,7 +39,7 @@ fn signed_with(from: &str, to: &str) -> Vec<u8> {
     let json = serde_json::to_string(&request()).unwrap();
     let changed = json.replace(from, to);
     assert_ne!(changed, json, "{from}");
-    let request: serde_json::Result<Request> = serde_json::from_str(&changed);
+    let request: serde_json::Result<RecordingRequest> = serde_json::from_str(&changed);
     match request {
         Ok(request) => request.signed(&key()),
         Err(_) => {
@@ -64,8 +64,10 @@ fn a_request_is_read_as_it_was_signed() {
 fn what_the_key_has_not_signed_for_this_host_is_refused() {
     let file = request().signed(&key());
     let other = PublicKey::parse_all(OTHER_PUBLIC.as_bytes()).unwrap()[0];
-    assert!(Request::verified(&file, &other, "db-17").is_err());
-    assert!(Request::verified(&file, &key().public, "db-18").unwrap_err().to_string().contains("another host"));
+    assert!(RecordingRequest::verified(&file, &other, "db-17").is_err());
+    assert!(
+        RecordingRequest::verified(&file, &key().public, "db-18").unwrap_err().to_string().contains("another host")
+    );
     for at in 0..file.len() {
         let mut damaged = file.clone();
         damaged[at] ^= 1;
@@ -119,12 +121,14 @@ fn paths_stay_within_their_folder() {
 #[test]
 fn an_answer_is_to_its_request() {
     let request = request();
-    for answer in [Answer::Extract(b"\nbytes".to_vec()), Answer::Refused("nothing was recorded then".into())] {
+    for answer in
+        [RecordingAnswer::Extract(b"\nbytes".to_vec()), RecordingAnswer::Refused("nothing was recorded then".into())]
+    {
         let file = answer.clone().into_file(&request);
-        assert_eq!(Answer::parse(&file, &request), Ok(answer));
-        assert!(Answer::parse(&file, &self::request()).unwrap_err().to_string().contains("another request"));
+        assert_eq!(RecordingAnswer::parse(&file, &request), Ok(answer));
+        assert!(RecordingAnswer::parse(&file, &self::request()).unwrap_err().to_string().contains("another request"));
     }
     for wrong in [&b""[..], b"\n", b"{}\n", b"whyslow extract 1\n", &[b' '; 10_000]] {
-        assert!(Answer::parse(wrong, &request).is_err());
+        assert!(RecordingAnswer::parse(wrong, &request).is_err());
     }
 }

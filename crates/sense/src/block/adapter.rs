@@ -32,7 +32,7 @@ pub(super) struct Adapter {
 
 impl Adapter {
     /// Finds the adapter of the disk in this sysfs folder. Virtual devices (dm, md, loop, zram) have none.
-    pub(super) fn of(root: &Root, folder: &str) -> Self {
+    pub(super) fn read(root: &Root, folder: &str) -> Self {
         let path = root.word(&format!("{folder}/dev")).and_then(|number| root.link(&format!("sys/dev/block/{number}")));
         let Some(path) = path else { return Self::default() };
         let parts: Vec<&str> = path.split('/').collect();
@@ -156,11 +156,11 @@ mod tests {
     use crate::testing::CapturedTree;
 
     fn adapter(path: &str, files: &[(&str, &str)], links: &[(&str, &str)]) -> Adapter {
-        let tree = CapturedTree::of(&[("sys/block/x/dev", "8:0\n")]);
+        let tree = CapturedTree::with_files(&[("sys/block/x/dev", "8:0\n")]);
         files.iter().for_each(|(path, text)| tree.write(path, text));
         links.iter().for_each(|(path, to)| tree.link(path, to));
         tree.link("sys/dev/block/8:0", path);
-        Adapter::of(&tree.root(), "sys/block/x")
+        Adapter::read(&tree.root(), "sys/block/x")
     }
 
     #[test]
@@ -264,6 +264,6 @@ mod tests {
     #[test]
     fn a_device_of_the_kernels_own_has_no_adapter() {
         assert_eq!(adapter("../../devices/virtual/block/dm-0", &[], &[]), Adapter::default());
-        assert_eq!(Adapter::of(&CapturedTree::of(&[]).root(), "sys/block/x"), Adapter::default());
+        assert_eq!(Adapter::read(&CapturedTree::with_files(&[]).root(), "sys/block/x"), Adapter::default());
     }
 }

@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn a_device_is_named_by_number_and_by_path() {
-        let tree = CapturedTree::of(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
+        let tree =
+            CapturedTree::with_files(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
         tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
         tree.link("sys/dev/block/104:0", "../../devices/pci/block/cciss!c0d0");
         tree.link("dev/mapper/root", "../dm-0");

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_malformed_line_is_reported_and_the_others_kept() {
-        let tree = CapturedTree::of(&[(INFO.name, "8 0 sda x\n8 16 sdb 1 2 3 4 5 6 7 8 9 10 11\n")]);
+        let tree = CapturedTree::with_files(&[(INFO.name, "8 0 sda x\n8 16 sdb 1 2 3 4 5 6 7 8 9 10 11\n")]);
         let mut s = Snapshot::default();
         assert_eq!(read(&tree.root(), &mut s), Err(SourceError::malformed(INFO.name, "8 0 sda x")));
         assert_eq!(s.block.disk.len(), 1);
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn an_idle_device_is_kept_unless_it_has_no_capacity() {
         let zeros = "0 0 0 0 0 0 0 0 0 0 0";
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             (INFO.name, &format!("7 0 loop0 {zeros}\n7 1 loop1 {zeros}\n8 0 sda {zeros}\n")),
             ("sys/class/block/loop0/size", "0\n"),
             ("sys/class/block/loop1/size", "2048\n"),
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_disk_plugged_in_between_samples_is_measured_from_its_first_reading() {
-        let tree = CapturedTree::of(&[(INFO.name, NOW)]);
+        let tree = CapturedTree::with_files(&[(INFO.name, NOW)]);
         let mut readings = vec![sample(&tree.root())];
         for reads in [0, 40] {
             tree.write(INFO.name, &format!("{NOW}\n8 0 sda {reads} 0 0 0 0 0 0 0 0 0 0\n"));

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_journal_of_ext4_is_where_its_thread_says() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             (
                 "proc/self/mountinfo",
                 "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn xfs_has_its_log_inside_unless_an_option_names_a_device() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             (
                 "proc/self/mountinfo",
                 "1 0 8:1 / /a rw - xfs /dev/sda1 rw,attr2\n\
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn btrfs_lists_its_devices_and_how_it_spreads_data() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("proc/self/mountinfo", "1 0 0:33 / /a rw - btrfs /dev/sdb rw\n"),
             ("sys/class/block/sdb/size", "1\n"),
             ("sys/fs/btrfs/features/raid56", "0\n"),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn stacked() -> CapturedTree {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/sda/sda1/partition", "1\n"),
             ("sys/block/sda/sda2/partition", "2\n"),
             ("sys/block/sda/queue/scheduler", "none\n"),
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn without_sysfs_it_is_absent() {
-        assert!(matches!(layers(&CapturedTree::of(&[]).root()), Err(SourceError::Absent(_))));
+        assert!(matches!(layers(&CapturedTree::with_files(&[]).root()), Err(SourceError::Absent(_))));
     }
 
     #[test]

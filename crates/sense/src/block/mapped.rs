@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_volume_of_several_parts_has_the_smallest_chunk_and_most_stripes() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/dm-0/dm/name", "vg-data\n"),
             ("sys/block/dm-0/dm/uuid", "LVM-abc\n"),
             ("sys/block/sda/size", "1\n"),
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_device_says_what_failed_and_what_is_full() {
-        let tree = CapturedTree::of(&[("sys/block/sda/size", "1\n")]);
+        let tree = CapturedTree::with_files(&[("sys/block/sda/size", "1\n")]);
         tree.link("sys/dev/block/8:16", "../../devices/pci/block/sdb");
         let mut out = Snapshot::default();
         let mut add = |name: &str, kind: &str, status: &str, suspended| {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn only_devices_of_the_device_mapper_are_listed() {
-        let tree = CapturedTree::of(&[("sys/block/dm-0/dm/name", "root\n"), ("sys/block/sda/size", "1\n")]);
+        let tree = CapturedTree::with_files(&[("sys/block/dm-0/dm/name", "root\n"), ("sys/block/sda/size", "1\n")]);
         let mut out = Snapshot::default();
         assert_eq!(read(&tree.root(), &mut out), Ok(()));
         let [only] = &out.block.mapped[..] else { panic!("{:?}", out.block.mapped) };

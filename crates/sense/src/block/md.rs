@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_rebuilding_array_shows_its_progress() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/md0/md/level", "raid5\n"),
             ("sys/block/md0/md/array_state", "active\n"),
             ("sys/block/md0/md/degraded", "1\n"),

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_mount_is_known_by_the_kernels_device_name() {
-        let tree = CapturedTree::of(&[(
+        let tree = CapturedTree::with_files(&[(
             "proc/self/mountinfo",
             "1 0 253:0 / / rw,relatime - ext4 /dev/mapper/root ro,errors=remount-ro\n\
              2 1 0:30 / /run rw - tmpfs tmpfs rw\n\

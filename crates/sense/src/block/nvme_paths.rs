@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_path_whose_controller_is_not_live_has_failed() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/nvme0n1/size", "1\n"),
             ("sys/block/nvme0c0n1/ana_state", "optimized\n"),
             ("sys/block/nvme0c0n1/device/state", "connecting\n"),

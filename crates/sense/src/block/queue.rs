@@ -42,7 +42,7 @@ impl Source for DiskQueues {
         let mut before = std::mem::take(&mut self.identities);
         for disk in disks {
             let folder = format!("sys/block/{disk}");
-            let identity = Identity::of(root, &folder, before.remove(&disk));
+            let identity = Identity::read(root, &folder, before.remove(&disk));
             let queue = of_disk(root, &folder, &disk);
             let (serial, wwn) = (identity.serial.as_deref().into(), identity.wwn.as_deref().into());
             out.block.queue.push(Queue { serial, wwn, ..queue });
@@ -63,7 +63,7 @@ impl Source for DiskQueues {
 
 impl Identity {
     /// Returns the previous identity if it belongs to the same disk; reads it otherwise.
-    fn of(root: &Root, folder: &str, before: Option<Self>) -> Self {
+    fn read(root: &Root, folder: &str, before: Option<Self>) -> Self {
         let diskseq = word(root, folder, "diskseq").unwrap_or_default();
         match before {
             Some(before) if before.diskseq == diskseq && !diskseq.is_empty() => before,
@@ -86,7 +86,7 @@ fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
 
 fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
     let number = |file: &str, scale| gauge(root, folder, file, scale);
-    let adapter = Adapter::of(root, folder);
+    let adapter = Adapter::read(root, folder);
     Queue {
         scheduler: word(root, folder, "queue/scheduler").as_deref().map(|s| chosen(s).unwrap_or(s)).into(),
         rotational: number("queue/rotational", 1),
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_scsi_disk_and_its_partition_are_read_in_full() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/sda/size", "2048\n"),
             ("sys/block/sda/alignment_offset", "0\n"),
             ("sys/block/sda/queue/scheduler", "none [mq-deadline] kyber\n"),
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_disk_with_several_controllers_is_live_if_one_of_them_is() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/nvme0n1/size", "2048\n"),
             ("sys/block/nvme0n1/device/model", "Linux\n"),
             ("sys/block/nvme0n1/device/nvme0/state", "live\n"),
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_serial_number_is_read_once_for_each_disk() {
-        let tree = CapturedTree::of(&[("sys/block/vda/size", "2048\n")]);
+        let tree = CapturedTree::with_files(&[("sys/block/vda/size", "2048\n")]);
         let mut queues = DiskQueues::default();
         let mut serial = |disk: Option<&str>, number: &str| {
             disk.into_iter().for_each(|disk| tree.write("sys/block/vda/diskseq", disk));

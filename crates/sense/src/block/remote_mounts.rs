@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_fuse_program_with_requests_that_stay_is_not_asked() {
-        let tree = CapturedTree::of(&[("sys/fs/fuse/connections/44/waiting", "2\n")]);
+        let tree = CapturedTree::with_files(&[("sys/fs/fuse/connections/44/waiting", "2\n")]);
         let root = tree.root();
         assert!(holds_requests(&root, "0:44"));
         assert_eq!(RemoteMounts::default().space(&root, &mount("0:44", "fuse.x")), Space::Silent);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn without_a_helper_nobody_is_asked() {
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         assert_eq!(RemoteMounts::default().space(&tree.root(), &mount("0:44", "nfs4")), Space::Unknown);
     }
 }

@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn counts_are_hexadecimal_and_only_scsi_disks_have_them() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/sda/device/device_busy", "1\n"),
             ("sys/block/sda/device/iodone_cnt", "0x1f\n"),
             ("sys/block/sda/device/ioerr_cnt", "0x2\n"),

@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn only_devices_that_are_set_up_are_read() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/block/zram0/initstate", "1\n"),
             ("sys/block/zram0/comp_algorithm", "lzo-rle lzo [zstd] \n"),
             ("sys/block/zram0/mm_stat", "    8192      120    12288  1048576    12288        0        0        0\n"),

@@ -19,7 +19,7 @@ const STRINGS_LENGTH: usize = 20;
 /// Returns the names of the enum `name` by value; empty if the kernel has no such enum.
 pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, SourceError> {
     let bytes = fs::read(root.at(TYPES)).map_err(|e| SourceError::from_io(TYPES, &e))?;
-    let types = Types::of(&bytes).ok_or_else(|| SourceError::malformed(TYPES, "BTF header"))?;
+    let types = Types::parse(&bytes).ok_or_else(|| SourceError::malformed(TYPES, "BTF header"))?;
     Ok(types.values(name).unwrap_or_default())
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, Sou
 /// Without such an enum, the bytes stay unchanged.
 pub(super) fn name_enum_with(member: &str, name: &str, bytes: &mut Vec<u8>) -> Option<()> {
     let (types, strings) = (part(bytes, 8)?, part(bytes, 16)?);
-    let place = types.start + Types::of(bytes)?.unnamed_with(member)?;
+    let place = types.start + Types::parse(bytes)?.unnamed_with(member)?;
     // The kernel writes the strings as the last section.
     if strings.end != bytes.len() {
         return None;
@@ -54,7 +54,7 @@ struct Types<'b> {
 }
 
 impl<'b> Types<'b> {
-    fn of(bytes: &'b [u8]) -> Option<Self> {
+    fn parse(bytes: &'b [u8]) -> Option<Self> {
         let magic = u16::from_ne_bytes(*bytes.first_chunk()?);
         let of = |at: usize| bytes.get(part(bytes, at)?);
         Some(Self { types: of(8)?, strings: of(16)? }).filter(|_| magic == MAGIC)
@@ -130,7 +130,7 @@ mod tests {
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             let mut bytes = bytes;
             bytes.splice(..bytes.len().min(2), MAGIC.to_ne_bytes());
-            if let Some(types) = Types::of(&bytes) {
+            if let Some(types) = Types::parse(&bytes) {
                 let _ = types.values("x");
             }
             let _ = name_enum_with("x", "y", &mut bytes);
@@ -156,18 +156,18 @@ mod tests {
     #[test]
     fn the_values_of_an_enum_are_found_after_other_types() {
         let bytes = small();
-        let found = Types::of(&bytes).unwrap().values("reason").unwrap();
+        let found = Types::parse(&bytes).unwrap().values("reason").unwrap();
         assert_eq!(found, HashMap::from([(0, "none".to_owned()), (5, "late".to_owned())]));
-        assert_eq!(Types::of(&bytes).unwrap().values("other"), None);
-        assert!(Types::of(&bytes[..20]).is_none());
+        assert_eq!(Types::parse(&bytes).unwrap().values("other"), None);
+        assert!(Types::parse(&bytes[..20]).is_none());
     }
 
     #[test]
     fn an_enum_without_a_name_gets_one_by_a_member() {
         let mut bytes = with_enum(0);
-        assert_eq!(Types::of(&bytes).unwrap().values("cause"), None);
+        assert_eq!(Types::parse(&bytes).unwrap().values("cause"), None);
         name_enum_with("late", "cause", &mut bytes).unwrap();
-        let found = Types::of(&bytes).unwrap().values("cause").unwrap();
+        let found = Types::parse(&bytes).unwrap().values("cause").unwrap();
         assert_eq!(found, HashMap::from([(0, "none".to_owned()), (5, "late".to_owned())]));
         for mut bytes in [small(), with_enum(0)] {
             let before = bytes.clone();

@@ -36,7 +36,7 @@ impl KernelBtf {
     ///
     /// # Errors
     /// Fails if this kernel or this process may not use BPF, or if the BTF is malformed.
-    pub(crate) fn of(root: &Root) -> Result<Self, SourceError> {
+    pub(crate) fn load(root: &Root) -> Result<Self, SourceError> {
         static HELD: Mutex<Weak<Mutex<BtfLoader>>> = Mutex::new(Weak::new());
         errors::check(root)?;
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl Object {
     /// # Errors
     /// Fails if BPF cannot be used here, this kernel lacks a tracepoint or field, or the verifier rejects a program.
     pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, SourceError> {
-        let btf = KernelBtf::of(root)?;
+        let btf = KernelBtf::load(root)?;
         let mut loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ebpf = loader.load(bytes).map_err(|e| errors::refused(name, &e))?;
         let mut attached = BTreeMap::new();
@@ -169,7 +169,7 @@ impl Object {
     /// # Errors
     /// Fails if it uses kfuncs that this kernel lacks, or the verifier rejects it.
     pub(crate) fn load_iterator(&mut self, iterator: &str, root: &Root) -> Result<(), SourceError> {
-        let btf = KernelBtf::of(root)?;
+        let btf = KernelBtf::load(root)?;
         let loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
         match self.ebpf.program_mut(iterator) {
             Some(Program::Iter(program)) => {

@@ -26,7 +26,7 @@ fn io<'s>(s: &'s Snapshot, path: &str, device: &str) -> &'s GroupIo {
 
 /// Creates a tree with these files in one cgroup's directory.
 fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> CapturedTree {
-    let tree = CapturedTree::of(&[(MOUNTINFO, mountinfo)]);
+    let tree = CapturedTree::with_files(&[(MOUNTINFO, mountinfo)]);
     for (file, text) in files {
         tree.write(&format!("sys/fs/cgroup/{folder}/{file}"), text);
     }
@@ -36,8 +36,10 @@ fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> CapturedTre
 
 #[test]
 fn a_copy_of_a_few_files_is_read_without_its_mounts() {
-    let tree =
-        CapturedTree::of(&[("sys/fs/cgroup/a.slice/b/cpu.stat", "usage_usec 9\nnr_periods 4\nnr_throttled 3\n")]);
+    let tree = CapturedTree::with_files(&[(
+        "sys/fs/cgroup/a.slice/b/cpu.stat",
+        "usage_usec 9\nnr_periods 4\nnr_throttled 3\n",
+    )]);
     tree.write("sys/fs/cgroup/a.slice/b/memory.max", "8192\n");
     let snapshot = read(&tree);
     let row = group(&snapshot, "/a.slice/b");
@@ -46,7 +48,8 @@ fn a_copy_of_a_few_files_is_read_without_its_mounts() {
         (Some(4), Some(3), Some(8192.0))
     );
     assert_eq!(row.version.get(), Some("v2"));
-    let tree = CapturedTree::of(&[("sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.stat", "nr_periods 4\nnr_throttled 3\n")]);
+    let tree =
+        CapturedTree::with_files(&[("sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.stat", "nr_periods 4\nnr_throttled 3\n")]);
     tree.write("sys/fs/cgroup/memory/docker/x/memory.failcnt", "7\n");
     let snapshot = read(&tree);
     let row = group(&snapshot, "/docker/x");
@@ -204,7 +207,7 @@ fn a_group_of_both_versions_has_one_row() {
 
 #[test]
 fn without_hierarchies_it_is_absent() {
-    let tree = CapturedTree::of(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
+    let tree = CapturedTree::with_files(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
     let (outcome, _) = tree.read(&mut Cgroups::default());
     assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }

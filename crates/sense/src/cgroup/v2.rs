@@ -71,7 +71,7 @@ pub(super) fn is_root(dir: &mut CgroupDir<'_>) -> bool {
 
 /// Reads the limits. Returns the enabled controllers.
 pub(super) fn limits(dir: &mut CgroupDir<'_>, rows: &mut GroupRows, devices: &mut DeviceNames<'_>) -> Controllers {
-    let on = Controllers::of(dir);
+    let on = Controllers::read(dir);
     let group = &mut rows.group;
     if on.has("cpu") {
         cpu_limits(group, dir);
@@ -147,7 +147,7 @@ fn io(file: &str, fields: &[KeyMetric], dir: &mut CgroupDir<'_>, rows: &mut Grou
 pub(super) struct Controllers(String);
 
 impl Controllers {
-    fn of(dir: &mut CgroupDir<'_>) -> Self {
+    fn read(dir: &mut CgroupDir<'_>) -> Self {
         // A captured tree may lack it; then the existing files show which controllers are enabled.
         Self(dir.text("cgroup.controllers").unwrap_or_else(|| "cpu io memory pids".to_owned()))
     }

@@ -180,7 +180,7 @@ mod tests {
     use crate::testing::{CapturedTree, never_panics};
 
     fn read(files: &[(&str, &str)]) -> Vec<String> {
-        let tree = CapturedTree::of(files);
+        let tree = CapturedTree::with_files(files);
         let (things, _) = Hardware.read(&tree.root()).unwrap().unwrap();
         things.joined().into_iter().map(|(thing, value)| format!("{thing} = {value}")).collect()
     }

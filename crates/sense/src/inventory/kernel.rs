@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn secrets_on_the_command_line_are_masked() {
-        let tree = CapturedTree::of(&[("proc/cmdline", "quiet agent.token=hunter2 panic=1\n")]);
+        let tree = CapturedTree::with_files(&[("proc/cmdline", "quiet agent.token=hunter2 panic=1\n")]);
         let (things, _) = Kernel.read(&tree.root()).unwrap().unwrap();
         let found: Vec<String> =
             things.joined().into_iter().map(|(thing, value)| format!("{} = {value}", thing.name)).collect();

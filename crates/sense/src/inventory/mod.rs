@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn all_of_it_is_passed_on_at_first_and_then_only_changes() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("proc/cmdline", "quiet\n"),
             ("proc/sys/vm/swappiness", "60\n"),
             ("var/lib/dpkg/status", STATUS),

@@ -226,36 +226,38 @@ mod tests {
         )
     }
 
-    fn of(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {
+    fn named(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {
         Some(pairs.iter().map(|(name, version)| ((*name).to_owned(), (*version).to_owned())).collect())
     }
 
     #[test]
     fn packages_of_dpkg_are_read_when_its_file_changes() {
-        let tree = CapturedTree::of(&[(DPKG, STATUS)]);
+        let tree = CapturedTree::with_files(&[(DPKG, STATUS)]);
         let mut packages = Packages::default();
-        let expected = of(&[("bash", "5.2.15-2+b7"), ("held", "7"), ("libc6", "2.36-8, 2.36-9")]);
+        let expected = named(&[("bash", "5.2.15-2+b7"), ("held", "7"), ("libc6", "2.36-8, 2.36-9")]);
         assert_eq!(listed(&mut packages, &tree), expected);
         assert_eq!(listed(&mut packages, &tree), None, "not changed");
         tree.write(DPKG, &STATUS.replace("hold ok installed", "deinstall ok not-installed"));
-        assert_eq!(listed(&mut packages, &tree), of(&[("bash", "5.2.15-2+b7"), ("libc6", "2.36-8, 2.36-9")]));
+        assert_eq!(listed(&mut packages, &tree), named(&[("bash", "5.2.15-2+b7"), ("libc6", "2.36-8, 2.36-9")]));
     }
 
     #[test]
     fn packages_of_apk_and_pacman_are_read() {
-        let apk =
-            CapturedTree::of(&[(APK[0], "C:Q1x=\nP:musl\nV:1.2.4-r2\nA:x86_64\nF:lib\n\nP:busybox\nV:1.36.1-r5\n\n")]);
-        assert_eq!(listed(&mut Packages::default(), &apk), of(&[("busybox", "1.36.1-r5"), ("musl", "1.2.4-r2")]));
-        let pacman = CapturedTree::of(&[
+        let apk = CapturedTree::with_files(&[(
+            APK[0],
+            "C:Q1x=\nP:musl\nV:1.2.4-r2\nA:x86_64\nF:lib\n\nP:busybox\nV:1.36.1-r5\n\n",
+        )]);
+        assert_eq!(listed(&mut Packages::default(), &apk), named(&[("busybox", "1.36.1-r5"), ("musl", "1.2.4-r2")]));
+        let pacman = CapturedTree::with_files(&[
             ("var/lib/pacman/local/gcc-libs-13.2.1-3/desc", ""),
             ("var/lib/pacman/local/ALPM_DB_VERSION", "9\n"),
         ]);
-        assert_eq!(listed(&mut Packages::default(), &pacman), of(&[("gcc-libs", "13.2.1-3")]));
+        assert_eq!(listed(&mut Packages::default(), &pacman), named(&[("gcc-libs", "13.2.1-3")]));
     }
 
     #[test]
     fn a_machine_without_packages_has_none() {
-        assert_eq!(listed(&mut Packages::default(), &CapturedTree::of(&[])), None);
+        assert_eq!(listed(&mut Packages::default(), &CapturedTree::with_files(&[])), None);
     }
 
     #[test]
@@ -272,7 +274,7 @@ mod tests {
         if !has_program("dpkg") || !has_program("dpkg-deb") {
             return;
         }
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             (DPKG, ""),
             (
                 "package/DEBIAN/control",
@@ -289,11 +291,11 @@ mod tests {
         };
         assert!(run(&format!("dpkg-deb --build {path}/package {path}/test.deb")));
         let mut packages = Packages::default();
-        assert_eq!(listed(&mut packages, &tree), of(&[]));
+        assert_eq!(listed(&mut packages, &tree), named(&[]));
         dpkg(&format!("--install {path}/test.deb"));
-        assert_eq!(listed(&mut packages, &tree), of(&[("whyslow-test", "1.0-1")]));
+        assert_eq!(listed(&mut packages, &tree), named(&[("whyslow-test", "1.0-1")]));
         dpkg("--purge whyslow-test");
-        assert_eq!(listed(&mut packages, &tree), of(&[]));
+        assert_eq!(listed(&mut packages, &tree), named(&[]));
     }
 
     #[test]

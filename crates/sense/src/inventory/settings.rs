@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_no_setting_is_left_out() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("proc/sys/vm/swappiness", "60\n"),
             ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
             ("proc/sys/net/ipv4/conf/all/rp_filter", "2\n"),

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_kernel_gives_a_service_that_starts_again_another_group() {
         let Some(group) = OwnGroup::new() else { return };
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         tree.link("sys/fs/cgroup", group.0.to_str().unwrap());
         group.make("system.slice");
         group.make("system.slice/db.service");

@@ -84,7 +84,7 @@ mod tests {
     use crate::testing::CapturedTree;
 
     fn absent(files: &[(&str, &str)]) -> Vec<(&'static str, String)> {
-        let tree = CapturedTree::of(files);
+        let tree = CapturedTree::with_files(files);
         let reports = sources().into_iter().filter_map(|mut source| {
             let (outcome, _) = tree.read(&mut *source);
             outcome.err().map(|error| (source.info().name, error.why().to_owned()))

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_cpu_decides_and_dmi_names() {
-        let machine = |files: &[(&str, &str)]| find(&CapturedTree::of(files).root());
+        let machine = |files: &[(&str, &str)]| find(&CapturedTree::with_files(files).root());
         assert_eq!(machine(&[GUEST, EC2]), Some("amazon"));
         assert_eq!(machine(&[METAL, EC2]), Some("none"));
         assert_eq!(machine(&[GUEST]), Some("vm"));

@@ -60,6 +60,9 @@ mod tests {
 
     #[test]
     fn a_tree_without_proc_is_absent() {
-        assert!(matches!(read(&CapturedTree::of(&[]).root(), &mut Snapshot::default()), Err(SourceError::Absent(_))));
+        assert!(matches!(
+            read(&CapturedTree::with_files(&[]).root(), &mut Snapshot::default()),
+            Err(SourceError::Absent(_))
+        ));
     }
 }

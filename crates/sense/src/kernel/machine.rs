@@ -97,7 +97,7 @@ mod tests {
         let block = |cpu: u32| format!("processor\t: {cpu}\nmodel name\t: A\nsiblings\t: 2\n\n");
         let text = block(0) + &block(1);
         let mut out = Snapshot::default();
-        assert_eq!(read(&CapturedTree::of(&[("proc/cpuinfo", &text)]).root(), &mut out), Ok(()));
+        assert_eq!(read(&CapturedTree::with_files(&[("proc/cpuinfo", &text)]).root(), &mut out), Ok(()));
         assert_eq!(
             (out.kernel.machine[0].processors.get(), out.kernel.machine[0].processor.get()),
             (Some(2.0), Some("A"))
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn an_empty_tree_leaves_everything_absent() {
         let mut out = Snapshot::default();
-        assert_eq!(read(&CapturedTree::of(&[]).root(), &mut out), Ok(()));
+        assert_eq!(read(&CapturedTree::with_files(&[]).root(), &mut out), Ok(()));
         let machine = &out.kernel.machine[0];
         assert_eq!((machine.name.get(), machine.processors.get(), machine.virtualization.get()), (None, None, None));
     }

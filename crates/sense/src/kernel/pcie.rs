@@ -92,7 +92,7 @@ mod tests {
     fn the_link_of_a_disk_is_compared_with_its_port() {
         let device = "sys/devices/pci0000:00/0000:00:1c.0/0000:01:00.0";
         let port = "sys/devices/pci0000:00/0000:00:1c.0";
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         for (folder, file, text) in [
             (device, "class", "0x010802\n"),
             (device, "current_link_speed", "8.0 GT/s PCIe\n"),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_virtual_function_is_a_part_of_its_device() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/bus/pci/devices/0000:01:00.0/class", "0x020000\n"),
             ("sys/bus/pci/devices/0000:01:10.0/class", "0x020000\n"),
         ]);
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((is_width(0), is_width(16), is_width(255)), (false, true, false));
         assert_eq!(port_above("../../../devices/pci0000:00/0000:00:03.0"), None);
         assert_eq!(port_above("../../../devices/pci0000:00/0000:00:1c.0/0000:01:00.0"), Some("0000:00:1c.0"));
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             // A virtual disk on the root bus, without a link.
             ("sys/bus/pci/devices/0000:00:03.0/class", "0x010000\n"),
             ("sys/bus/pci/devices/0000:00:03.0/current_link_speed", "Unknown\n"),

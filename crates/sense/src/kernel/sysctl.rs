@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_setting_is_read_and_a_missing_one_has_no_row() {
         let mut out = Snapshot::default();
-        let tree = CapturedTree::of(&[("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")]);
+        let tree = CapturedTree::with_files(&[("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")]);
         assert_eq!(read(&tree.root(), &mut out), Ok(()));
         assert_eq!(out.kernel.setting.len(), 1);
         let row = out.row::<Setting>(&"net.ipv4.tcp_rmem".into()).unwrap();

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn an_unlimited_total_does_not_overflow() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("proc/sysvipc/shm", SHM),
             ("proc/sysvipc/sem", "key semid perms nsems uid\n 0 1 600 250 0\n 0 2 600 5 0\n"),
             ("proc/sys/kernel/shmall", "18446744073692774399\n"),

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn modules_are_read_with_their_labels_and_rows_where_there_are_none() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/devices/system/edac/mc/mc0/dimm0/dimm_ce_count", "17\n"),
             ("sys/devices/system/edac/mc/mc0/dimm0/dimm_ue_count", "0\n"),
             ("sys/devices/system/edac/mc/mc0/dimm0/dimm_label", "CPU_SrcID#0_Ha#0_Chan#1_DIMM#0\n"),

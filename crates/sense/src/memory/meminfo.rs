@@ -86,7 +86,7 @@ mod tests {
         read: fn(&Root, &mut Snapshot) -> Result<(), SourceError>,
         text: &str,
     ) -> (Result<(), SourceError>, Snapshot) {
-        CapturedTree::of(&[(info.name, text)]).read(&mut *stateless(info, read))
+        CapturedTree::with_files(&[(info.name, text)]).read(&mut *stateless(info, read))
     }
 
     #[test]

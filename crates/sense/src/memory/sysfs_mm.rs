@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_counts_of_an_empty_pool_are_zero_without_being_read() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "8\n"),
             ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3\n"),
             ("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n"),
@@ -89,9 +89,10 @@ mod tests {
     #[test]
     fn the_selected_thp_mode_is_read_and_a_kernel_without_either_is_absent() {
         let mut out = Snapshot::default();
-        let tree = CapturedTree::of(&[("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")]);
+        let tree =
+            CapturedTree::with_files(&[("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")]);
         assert_eq!(read_sharing(&tree.root(), &mut out), Ok(()));
         assert_eq!(out.memory.sharing[0].thp_enabled.get(), Some("madvise"));
-        assert!(matches!(read_sharing(&CapturedTree::of(&[]).root(), &mut out), Err(SourceError::Absent(_))));
+        assert!(matches!(read_sharing(&CapturedTree::with_files(&[]).root(), &mut out), Err(SourceError::Absent(_))));
     }
 }

@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn ports_are_read_of_each_bond() {
         let text = "Bonding Mode: load balancing (round-robin)\n\nSlave Interface: eth1\nMII Status: down\n";
-        let tree = CapturedTree::of(&[("proc/net/bonding/bond0", text), ("proc/net/bonding/bond1", "")]);
+        let tree = CapturedTree::with_files(&[("proc/net/bonding/bond0", text), ("proc/net/bonding/bond1", "")]);
         let (outcome, out) = tree.read(&mut *stateless(INFO, read));
         assert_eq!(outcome, Ok(()));
         let [port] = &out.net.bond_port[..] else { panic!("{:?}", out.net.bond_port) };

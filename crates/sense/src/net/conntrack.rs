@@ -82,7 +82,7 @@ mod tests {
         0000000c 00000000 0 0 0 0 0 0 0 00000000 00000006 00000000\n";
 
     fn row(files: &[(&str, &str)]) -> Result<Conntrack, SourceError> {
-        let (outcome, mut out) = CapturedTree::of(files).read(&mut ConnectionTracking(Arc::default()));
+        let (outcome, mut out) = CapturedTree::with_files(files).read(&mut ConnectionTracking(Arc::default()));
         outcome.map(|()| out.net.conntrack.remove(0))
     }
 
@@ -104,7 +104,7 @@ mod tests {
     fn a_namespace_that_tracks_nothing_has_no_row() {
         let tree = |count: &str| {
             let files = [(COUNT, count), (MAX, "65536\n"), ("proc/net/stat/nf_conntrack", STATISTICS)];
-            of_namespace(&CapturedTree::of(&files).root(), &"shop".into())
+            of_namespace(&CapturedTree::with_files(&files).root(), &"shop".into())
         };
         assert_eq!(tree("0\n"), None);
         let row = tree("12\n").unwrap();

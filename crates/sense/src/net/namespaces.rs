@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn each_other_namespace_is_found_once() {
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         let namespaces =
             [("self", "net:[1]"), ("10", "net:[1]"), ("11", "net:[7]"), ("12", "net:[7]"), ("13", "malformed")];
         namespaces.iter().for_each(|(pid, link)| tree.link(&format!("{pid}/ns/net"), link));
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn a_namespace_that_goes_while_it_is_looked_for_was_not_refused() {
         // Larger than any PID.
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         tree.link("4194999/ns/net", "net:[7]");
         let mut processes = ProcessNamespaces::default();
         processes.refresh(tree.path(), None);

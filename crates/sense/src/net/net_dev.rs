@@ -45,7 +45,7 @@ mod tests {
     const HEAD: &str = "Inter-|   Receive                    |  Transmit\n face |bytes    packets ...\n";
 
     fn read(text: &str) -> (Result<(), SourceError>, Vec<Interface>) {
-        let (outcome, out) = CapturedTree::of(&[("proc/net/dev", text)]).read(&mut Interfaces(Arc::default()));
+        let (outcome, out) = CapturedTree::with_files(&[("proc/net/dev", text)]).read(&mut Interfaces(Arc::default()));
         (outcome, out.net.interface.clone())
     }
 
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_networking_is_absent() {
-        let (outcome, _) = CapturedTree::of(&[]).read(&mut Interfaces(Arc::default()));
+        let (outcome, _) = CapturedTree::with_files(&[]).read(&mut Interfaces(Arc::default()));
         assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
     }
 }

@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_owner_of_a_socket_that_loses_messages_is_looked_up() {
-        let tree = CapturedTree::of(&[("proc/net/netlink", SOCKETS)]);
+        let tree = CapturedTree::with_files(&[("proc/net/netlink", SOCKETS)]);
         tree.link("proc/7/fd/3", "socket:[100]");
         tree.link("proc/8/fd/3", "socket:[101]");
         let (outcome, out) = tree.read(&mut NetlinkSockets::new(Arc::default()));

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn ports_are_counted_by_own_address_and_peer() {
-        let tree = CapturedTree::of(&[("proc/sys/net/ipv4/ip_local_port_range", "40000 40009\n")]);
+        let tree = CapturedTree::with_files(&[("proc/sys/net/ipv4/ip_local_port_range", "40000 40009\n")]);
         let mut watch = PortWatch::default();
         assert!(watch.counter(&tree.root(), &"".into(), 99).is_none());
         let mut counter = watch.counter(&tree.root(), &"".into(), 100).unwrap();
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn where_ports_are_not_short_they_are_not_counted_at_every_sample() {
-        let tree = CapturedTree::of(&[("proc/sys/net/ipv4/ip_local_port_range", "40000 40009\n")]);
+        let tree = CapturedTree::with_files(&[("proc/sys/net/ipv4/ip_local_port_range", "40000 40009\n")]);
         let mut watch = PortWatch::default();
         let counter = watch.counter(&tree.root(), &"".into(), 200).unwrap();
         assert_eq!(watch.finish(&"".into(), counter), []);

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_settled_process_is_not_read_again_but_another_with_its_number_is() {
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         let moves_to = |inode: u64| tree.link("10/ns/net", &format!("net:[{inode}]"));
         moves_to(1);
         let mut processes = ProcessNamespaces::default();

@@ -137,7 +137,7 @@ mod tests {
     const OLD_NETSTAT: &str = include_str!("../../tests/fixtures/net/netstat-2.6.32");
 
     fn read(files: &[(&str, &str)]) -> Result<Protocol, SourceError> {
-        let (outcome, mut out) = CapturedTree::of(files).read(&mut Protocols::new(Arc::default()));
+        let (outcome, mut out) = CapturedTree::with_files(files).read(&mut Protocols::new(Arc::default()));
         outcome.map(|()| out.net.protocol.remove(0))
     }
 

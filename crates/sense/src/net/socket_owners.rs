@@ -123,7 +123,7 @@ mod tests {
     use crate::testing::CapturedTree;
 
     fn tree(descriptors: &[(u32, &str)]) -> CapturedTree {
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         for (fd, (pid, link)) in descriptors.iter().enumerate() {
             tree.link(&format!("proc/{pid}/fd/{fd}"), link);
         }

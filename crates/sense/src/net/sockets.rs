@@ -255,7 +255,7 @@ fn walk_tcp(
     let interfaces = InterfaceAddresses::read()?;
     connected.into_iter().try_for_each(|family| {
         sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), CONNECTED_STATES, |socket| {
-            each(socket, interfaces.of(socket).into());
+            each(socket, interfaces.interface(socket).into());
         })
     })
 }
@@ -379,7 +379,7 @@ impl InterfaceAddresses {
 
     /// Returns the interface that a connection uses: the one it is bound to, the loopback if both ends are local, or the one with
     /// its local address, which is that of the route except with policy routing.
-    fn of(&self, socket: &DiagSocket<'_>) -> Option<Name> {
+    fn interface(&self, socket: &DiagSocket<'_>) -> Option<Name> {
         if socket.interface != 0 {
             return interface_name(&self.netlink, socket.interface);
         }

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn frequencies_are_in_hertz_and_cpus_without_files_have_no_row() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "800000\n"),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "3600000\n"),
             ("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n"),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_policies_stands_for_the_first_cpu_of_each() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq", "3600000\n"),
             ("sys/devices/system/cpu/cpufreq/policy0/bios_limit", "1200000\n"),
             ("sys/devices/system/cpu/cpufreq/policy0/cpuinfo_max_freq", "3600000\n"),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_sleeping_sensor_has_no_temperature() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/class/thermal/thermal_zone0/temp", "-5500\n"),
             ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
             ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),

@@ -58,7 +58,7 @@ mod tests {
 
     fn irqs(text: &str) -> Vec<Irq> {
         let mut out = Snapshot::default();
-        assert_eq!(read_irqs(&CapturedTree::of(&[(IRQS.name, text)]).root(), &mut out), Ok(()));
+        assert_eq!(read_irqs(&CapturedTree::with_files(&[(IRQS.name, text)]).root(), &mut out), Ok(()));
         out.processor.irq.clone()
     }
 
@@ -93,7 +93,7 @@ mod tests {
         let text =
             "          CPU0       CPU1       \n    HI:          0          0\n    NET_RX:       1616       1723\n";
         let mut out = Snapshot::default();
-        assert_eq!(read_softirqs(&CapturedTree::of(&[(SOFTIRQS.name, text)]).root(), &mut out), Ok(()));
+        assert_eq!(read_softirqs(&CapturedTree::with_files(&[(SOFTIRQS.name, text)]).root(), &mut out), Ok(()));
         let rows = out.processor.softirq.clone();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1].vector, PerCpu { name: "NET_RX".into(), cpu: 1 });
@@ -104,7 +104,7 @@ mod tests {
     fn each_cpu_has_a_line_of_softnet() {
         let line = "00000001 0 0 0 0 0 0 0 0 00000003\n";
         let mut out = Snapshot::default();
-        let tree = CapturedTree::of(&[(SOFTNET.name, &[line, line, "00000001 xyz\n"].concat())]);
+        let tree = CapturedTree::with_files(&[(SOFTNET.name, &[line, line, "00000001 xyz\n"].concat())]);
         let outcome = read_softnet(&tree.root(), &mut out);
         assert_eq!(outcome, Err(SourceError::malformed(SOFTNET.name, "00000001 xyz")));
         assert_eq!((out.processor.softnet.len(), out.processor.softnet[1].cpu), (2, 1));

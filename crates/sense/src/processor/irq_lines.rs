@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn lines_belong_to_a_device_and_go_to_cpus() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/bus/pci/devices/0000:00:02.0/msi_irqs/35", "msix\n"),
             ("sys/bus/pci/devices/0000:00:02.0/msi_irqs/36", "msix\n"),
             ("sys/bus/pci/devices/0000:00:03.0/vendor", "0x1af4\n"),

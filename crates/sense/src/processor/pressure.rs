@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn totals_become_nanoseconds() {
-        let (outcome, out) = CapturedTree::of(&[("proc/pressure/cpu", CPU)]).read(&mut *source());
+        let (outcome, out) = CapturedTree::with_files(&[("proc/pressure/cpu", CPU)]).read(&mut *source());
         let row = &out.processor.pressure[0];
         assert_eq!((outcome, row.cpu_some.get(), row.io_full.get()), (Ok(()), Some(6_413_953_000), None));
     }
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn a_kernel_without_psi_is_absent_and_a_line_without_a_total_a_failure() {
-        let none = CapturedTree::of(&[]).read(&mut *source()).0;
+        let none = CapturedTree::with_files(&[]).read(&mut *source()).0;
         assert!(matches!(none, Err(SourceError::Absent(_))), "{none:?}");
         let line = "some avg10=0.40 avg60=0.7";
-        let (outcome, out) = CapturedTree::of(&[("proc/pressure/io", line)]).read(&mut *source());
+        let (outcome, out) = CapturedTree::with_files(&[("proc/pressure/io", line)]).read(&mut *source());
         assert_eq!(outcome, Err(SourceError::malformed("proc/pressure/io", line)));
         assert!(out.processor.pressure.is_empty());
     }

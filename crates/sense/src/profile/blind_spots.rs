@@ -12,7 +12,11 @@ const MIN_SHARE: f64 = 0.01;
 /// Maximum number of files without symbols that are listed.
 const MAX_FILES: usize = 4;
 
-pub(super) fn of(profile: &StackProfile, symbolizer: &Symbolizer<'_>, options: &ProfileOptions) -> Vec<BlindSpot> {
+pub(super) fn in_profile(
+    profile: &StackProfile,
+    symbolizer: &Symbolizer<'_>,
+    options: &ProfileOptions,
+) -> Vec<BlindSpot> {
     let totals = &profile.totals;
     let spots = [
         callers(profile, totals.cut_short),

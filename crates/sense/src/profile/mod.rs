@@ -75,7 +75,7 @@ impl Profiler {
         target::require_own_numbers(&root)?;
         let target = options.pid.map(|pid| Target::find(pid, &root)).transpose()?;
         let sleepers =
-            options.pid.filter(|_| options.kind == ProfileKind::OffCpu).map(|pid| SleepingThreads::of(pid, &root));
+            options.pid.filter(|_| options.kind == ProfileKind::OffCpu).map(|pid| SleepingThreads::read(pid, &root));
         let recorder = StackRecorder::start(&options, &root)?;
         let spaces = AddressSpaces::default();
         Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces })
@@ -111,7 +111,7 @@ impl Profiler {
             asleep.into_iter().for_each(|functions| assembly.add_sleeper(process, functions, os::nanoseconds(watched)));
         }
         let mut profile = assembly.finish(counted, process, watched, cpus);
-        profile.blind_spots = blind_spots::of(&profile, &symbolizer, &self.options);
+        profile.blind_spots = blind_spots::in_profile(&profile, &symbolizer, &self.options);
         Ok(profile)
     }
 }

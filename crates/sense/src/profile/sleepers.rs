@@ -18,7 +18,7 @@ pub(super) struct SleepingThreads {
 }
 
 impl SleepingThreads {
-    pub(super) fn of(pid: u32, root: &Root) -> Self {
+    pub(super) fn read(pid: u32, root: &Root) -> Self {
         let tids = root.list(&format!("proc/{pid}/task"));
         let threads = tids.iter().filter_map(|tid| thread(pid, tid.parse().ok()?, root)).filter(|t| t.waits);
         Self { pid, threads: threads.collect() }
@@ -70,11 +70,11 @@ mod tests {
         let awake = Reaped::shell("while :; do sleep 0.02; done");
         [&asleep, &awake].iter().for_each(|child| child.wait_for_state('S'));
         let of_awake =
-            wait_for("it waits", || Some(SleepingThreads::of(awake.pid(), &root)).filter(|s| s.threads.len() == 1));
+            wait_for("it waits", || Some(SleepingThreads::read(awake.pid(), &root)).filter(|s| s.threads.len() == 1));
         let of_asleep =
-            wait_for("it sleeps", || Some(SleepingThreads::of(asleep.pid(), &root)).filter(|s| s.threads.len() == 1));
+            wait_for("it sleeps", || Some(SleepingThreads::read(asleep.pid(), &root)).filter(|s| s.threads.len() == 1));
         wait_until("it has woken up", || of_awake.still_asleep(&root).is_empty());
-        wait_until("it has run sleep", || SleepingThreads::of(asleep.pid(), &root).threads == of_asleep.threads);
+        wait_until("it has run sleep", || SleepingThreads::read(asleep.pid(), &root).threads == of_asleep.threads);
         assert_eq!(of_asleep.still_asleep(&root).len(), 1);
     }
 }

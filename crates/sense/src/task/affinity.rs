@@ -47,7 +47,7 @@ mod tests {
             )
         };
         let status = |memory: &str, cpus: &str| format!("Name:\tp\n{memory}Cpus_allowed_list:\t{cpus}\n");
-        let tree = CapturedTree::of(&[("sys/devices/system/cpu/online", "0-3\n")]);
+        let tree = CapturedTree::with_files(&[("sys/devices/system/cpu/online", "0-3\n")]);
         for (pid, memory, cpus) in [(7, "VmSize:\t 8 kB\n", "1-2"), (8, "VmSize:\t 8 kB\n", "0-63"), (9, "", "1")] {
             tree.write(&format!("proc/{pid}/status"), &status(memory, cpus));
             tree.write(&format!("proc/{pid}/stat"), &stat(pid));

@@ -53,7 +53,7 @@ mod tests {
 
     /// Creates a tree of processes with their cgroups and flags.
     fn tree(processes: &[(u32, &str, u32)]) -> CapturedTree {
-        let tree = CapturedTree::of(&[]);
+        let tree = CapturedTree::with_files(&[]);
         for (pid, group, flags) in processes {
             let rest = "1 0 0 0 1 1 0 0 20 0 1 0 4711 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 1 0 0 0 0 0";
             tree.write(&format!("proc/{pid}/stat"), &format!("{pid} (db) S 1 7 7 0 -1 {flags} {rest}\n"));

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn time_counts_for_the_node_where_a_thread_is_found() {
-        let tree = CapturedTree::of(&[
+        let tree = CapturedTree::with_files(&[
             ("sys/devices/system/node/node0/cpulist", "0\n"),
             ("sys/devices/system/node/node1/cpulist", "1\n"),
             ("proc/9/stat", &stat(9, 100, 1)),
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn on_a_single_node_there_is_nothing_to_say() {
-        let tree = CapturedTree::of(&[("sys/devices/system/node/node0/cpulist", "0-1\n")]);
+        let tree = CapturedTree::with_files(&[("sys/devices/system/node/node0/cpulist", "0-1\n")]);
         let read = NumaMaps::default().read(&tree.root(), &mut Snapshot::default());
         assert!(matches!(read, Err(SourceError::Absent(_))), "{read:?}");
     }

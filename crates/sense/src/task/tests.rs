@@ -11,7 +11,7 @@ use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::snapshot::Snapshot;
 
 fn tree() -> CapturedTree {
-    CapturedTree::of(&[("proc/sys/kernel/task_delayacct", "1\n")])
+    CapturedTree::with_files(&[("proc/sys/kernel/task_delayacct", "1\n")])
 }
 
 /// Writes the files of a process or thread.
@@ -249,7 +249,7 @@ fn too_many_threads_are_left_out_and_reported() {
 
 #[test]
 fn a_tree_without_proc_is_absent() {
-    let (outcome, _) = CapturedTree::of(&[]).read(&mut *tasks());
+    let (outcome, _) = CapturedTree::with_files(&[]).read(&mut *tasks());
     assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }
 

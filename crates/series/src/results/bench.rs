@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn a_study_is_drawn_over_what_has_more_values_with_its_intervals() {
         let figure = |name: &str, under: &str, value: f64| {
-            Measurement::of(name, under, "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap()
+            Measurement::from_samples(name, under, "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap()
         };
         let figures = ["16 KiB", "1 MiB", "64 MiB"]
             .into_iter()

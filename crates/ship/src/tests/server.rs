@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The server's reaction to a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Answer {
+pub enum Reply {
     /// Stores the file.
     Stored,
     /// Refuses with this status.
@@ -26,7 +26,7 @@ pub enum Answer {
 
 #[derive(Default)]
 struct Shared {
-    answers: VecDeque<Answer>,
+    answers: VecDeque<Reply>,
     files: BTreeMap<String, Vec<u8>>,
     requests: usize,
     is_killed: bool,
@@ -39,7 +39,7 @@ pub struct Server {
 
 impl Server {
     /// Starts a server that gives these answers to the first requests, and stores the files of all others.
-    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn start(answers: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Mutex::new(Shared { answers: answers.into_iter().collect(), ..Shared::default() }));
@@ -96,26 +96,26 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) {
             shared.requests += 1;
             match shared.answers.pop_front() {
                 Some(answer) => answer,
-                None if !shared.is_killed => Answer::Stored,
-                None if shared.requests.is_multiple_of(2) => Answer::Cut,
-                None => Answer::StoredAndCut,
+                None if !shared.is_killed => Reply::Stored,
+                None if shared.requests.is_multiple_of(2) => Reply::Cut,
+                None => Reply::StoredAndCut,
             }
         };
-        let mut body = vec![0; if matches!(answer, Answer::Cut) { length / 2 } else { length }];
-        if reader.read_exact(&mut body).is_err() || matches!(answer, Answer::Cut) {
+        let mut body = vec![0; if matches!(answer, Reply::Cut) { length / 2 } else { length }];
+        if reader.read_exact(&mut body).is_err() || matches!(answer, Reply::Cut) {
             return;
         }
-        if matches!(answer, Answer::Stored | Answer::StoredAndCut) {
+        if matches!(answer, Reply::Stored | Reply::StoredAndCut) {
             shared.lock().unwrap().files.insert(path, body);
         }
         let answered = match answer {
-            Answer::Stored => write!(stream, "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 0\r\n\r\n"),
-            Answer::Status(status) => write!(stream, "HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n"),
-            Answer::Hang => {
+            Reply::Stored => write!(stream, "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 0\r\n\r\n"),
+            Reply::Status(status) => write!(stream, "HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n"),
+            Reply::Hang => {
                 let _ = reader.read(&mut [0]);
                 return;
             }
-            Answer::Cut | Answer::StoredAndCut => return,
+            Reply::Cut | Reply::StoredAndCut => return,
         };
         if answered.is_err() {
             return;

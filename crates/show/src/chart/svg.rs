@@ -79,7 +79,7 @@ pub fn svg(chart: &Chart, is_elapsed: bool) -> String {
     let height = note_top + if note.is_empty() { 0.0 } else { legend::LINE } - 2.0;
     let mut out = Svg::default();
     head(&mut out, chart, height);
-    let times = XAxis::of(chart, is_elapsed);
+    let times = XAxis::for_chart(chart, is_elapsed);
     out.text((WIDTH - MARGIN, TITLE), "end", SMALL, &times.words());
     x_axis(&mut out, &times, frame);
     match chart.kind {

@@ -14,7 +14,7 @@ pub(super) enum XAxis<'c> {
 }
 
 impl<'c> XAxis<'c> {
-    pub(super) fn of(chart: &'c Chart, is_elapsed: bool) -> Self {
+    pub(super) fn for_chart(chart: &'c Chart, is_elapsed: bool) -> Self {
         match &chart.x {
             Some(axis) => Self::Labels(LabelAxis::new(&chart.times, axis)),
             None => Self::Time(TimeAxis::new(&chart.times, is_elapsed)),
@@ -95,7 +95,7 @@ mod tests {
     fn labels_are_at_their_places_and_do_not_overlap() {
         let axis = ChartAxis { title: "queue depth".into(), labels: ["1", "2", "3", "4"].map(String::from).to_vec() };
         let chart = Chart { times: vec![0.0, 1.0, 1.1, 2.0], x: Some(axis), ..Chart::default() };
-        let axis = XAxis::of(&chart, false);
+        let axis = XAxis::for_chart(&chart, false);
         assert_eq!(axis.words(), "by queue depth");
         // From -0.08 to 2.08.
         assert!((axis.share(1.0) - 0.5).abs() < 1e-12);
@@ -109,6 +109,6 @@ mod tests {
     fn one_label_is_in_the_middle() {
         let axis = ChartAxis { title: "pair".into(), labels: vec!["1".into()] };
         let chart = Chart { times: vec![3.0], x: Some(axis), ..Chart::default() };
-        assert_eq!(XAxis::of(&chart, false).share(3.0), 0.5);
+        assert_eq!(XAxis::for_chart(&chart, false).share(3.0), 0.5);
     }
 }

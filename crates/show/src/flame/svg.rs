@@ -6,7 +6,7 @@ use crate::escape::xml;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 use whyslow_model::human;
-use whyslow_model::profile::{CallNode, CallTree, Frame, Label, Space, StackProfile};
+use whyslow_model::profile::{CallNode, CallNodeLabel, CallTree, Frame, Space, StackProfile};
 
 /// Lengths are in pixels of the drawing, which a browser scales to the window.
 const WIDTH: f64 = 1200.0;
@@ -27,7 +27,7 @@ const SCRIPT: &str = include_str!("flame.js");
 
 /// Draws the flame graph of a profile.
 pub fn svg(profile: &StackProfile) -> String {
-    let tree = CallTree::of(profile);
+    let tree = CallTree::from_profile(profile);
     let notes = notes(profile);
     let top = FIRST_LINE + LINE * (notes.len() as f64 + 2.0);
     let scale = (WIDTH - 2.0 * MARGIN) / (tree.nodes[0].total.max(1) as f64);
@@ -122,7 +122,7 @@ impl FrameBox<'_> {
         let wide = node.total as f64 * self.scale;
         let label = self.label();
         let share = human::percent(node.total as f64 / self.whole.max(1) as f64);
-        let tooltip = format!("{}{}\n{}, {share}", xml(&label), self.of(), amount(self.profile, node.total));
+        let tooltip = format!("{}{}\n{}, {share}", xml(&label), self.origin(), amount(self.profile, node.total));
         write(out, format_args!("<g class=\"block\"><title>{tooltip}</title>"));
         write(
             out,
@@ -139,21 +139,21 @@ impl FrameBox<'_> {
 
     fn frame(&self) -> Option<&Frame> {
         match self.node.label {
-            Label::Frame(index) => self.profile.frame(index),
+            CallNodeLabel::Frame(index) => self.profile.frame(index),
             _ => None,
         }
     }
 
     fn label(&self) -> String {
         match &self.node.label {
-            Label::Root => "all".into(),
-            Label::Process(name) => name.clone(),
-            Label::Frame(_) => self.frame().map_or_else(String::new, |frame| name(frame).into_owned()),
+            CallNodeLabel::Root => "all".into(),
+            CallNodeLabel::Process(name) => name.clone(),
+            CallNodeLabel::Frame(_) => self.frame().map_or_else(String::new, |frame| name(frame).into_owned()),
         }
     }
 
     /// Returns the second line of the tooltip: the origin of the code.
-    fn of(&self) -> String {
+    fn origin(&self) -> String {
         let Some(frame) = self.frame() else { return String::new() };
         let inlined = if frame.inlined { "inlined, " } else { "" };
         match (inlined, origin(frame)) {

@@ -17,7 +17,7 @@ pub(super) struct EmbeddedPage<'p> {
 }
 
 impl<'p> EmbeddedPage<'p> {
-    pub(super) fn of(page: &'p PageData) -> Self {
+    pub(super) fn new(page: &'p PageData) -> Self {
         let mut axes: Vec<&[f64]> = Vec::new();
         let axis = |chart: &'p Chart| {
             axes.iter().position(|known| *known == chart.times).unwrap_or_else(|| {
@@ -41,7 +41,7 @@ mod tests {
         let chart = |times: &[f64]| Chart { times: times.to_vec(), ..Chart::default() };
         let charts = vec![chart(&[1.0, 2.0]), chart(&[1.0]), chart(&[1.0, 2.0])];
         let page = PageData { title: "a day".into(), charts, ..PageData::default() };
-        let json = serde_json::to_value(EmbeddedPage::of(&page)).unwrap();
+        let json = serde_json::to_value(EmbeddedPage::new(&page)).unwrap();
         assert_eq!((&json["title"], &json["charts"][2]["times"]), (&"a day".into(), &serde_json::json!([])));
         assert_eq!(
             (&json["axes"], &json["axis_of"]),

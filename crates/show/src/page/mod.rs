@@ -30,7 +30,7 @@ pub struct ServedPage {
 
 /// Returns the page of a report, as one file.
 pub fn html(page: &PageData) -> String {
-    file(&page.title, &EmbeddedPage::of(page))
+    file(&page.title, &EmbeddedPage::new(page))
 }
 
 /// Returns the page of a machine or of recordings, without a document.

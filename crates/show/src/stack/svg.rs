@@ -206,7 +206,7 @@ mod tests {
         s.kernel.machine.push(MachineInfo { page_size: 4096.0.into(), ..MachineInfo::new(MachineKey) });
         fill(&mut s);
         s.sort();
-        IoStack::of(&Window::new(vec![s]))
+        IoStack::from_window(&Window::new(vec![s]))
     }
 
     fn layer(upper: &str, lower: &str, kind: &str) -> Layer {

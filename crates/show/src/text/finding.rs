@@ -31,7 +31,7 @@ pub(super) struct Findings<'d> {
 }
 
 impl<'d> Findings<'d> {
-    pub(super) fn of(diagnosis: &'d Diagnosis) -> Self {
+    pub(super) fn from_diagnosis(diagnosis: &'d Diagnosis) -> Self {
         let findings = &diagnosis.findings;
         let mut effects: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut causes: HashMap<&str, Vec<usize>> = HashMap::new();

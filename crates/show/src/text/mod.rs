@@ -90,7 +90,7 @@ pub fn brief_lines(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> Ve
 /// Draws everything: findings with evidence and effects, causes that were ruled out, blind spots, overhead; the answer last.
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
-    Findings::of(diagnosis).draw(canvas);
+    Findings::from_diagnosis(diagnosis).draw(canvas);
     interference::table(canvas, &diagnosis.interference);
     virtual_disks::table(canvas, &diagnosis.virtual_disks);
     ruled_out(canvas, &diagnosis.ruled_out);

@@ -711,7 +711,7 @@ struct NotSeen<'d> {
 
 impl<'d> NotSeen<'d> {
     /// Groups blind spots into one entry for each reason; the gaps of each captured file share an entry too.
-    fn of(spots: impl Iterator<Item = &'d BlindSpot>) -> Vec<Self> {
+    fn grouped(spots: impl Iterator<Item = &'d BlindSpot>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for spot in spots {
             let (file, what) = file_and_part(&spot.what);
@@ -770,7 +770,7 @@ fn file_and_part(what: &str) -> (Option<&str>, &str) {
 
 /// Draws the blind spots with their reasons, as far as there is room, and counts the rest.
 fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>, source: Origin, room: &mut usize) {
-    let all = NotSeen::of(spots);
+    let all = NotSeen::grouped(spots);
     if all.is_empty() || *room == 0 {
         return;
     }

@@ -173,7 +173,7 @@ mod tests {
         s.kernel.machine.push(MachineInfo { page_size: 4096.0.into(), ..MachineInfo::new(MachineKey) });
         fill(&mut s);
         s.sort();
-        let document = IoStack::of(&Window::new(vec![s]));
+        let document = IoStack::from_window(&Window::new(vec![s]));
         stack(&document, &TextStyle { width, colour: false, all, utc: true })
     }
 

@@ -32,10 +32,10 @@ impl SpaceLevel {
         if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self::of(stat.f_bavail as f64 / (stat.f_blocks as f64).max(1.0)))
+        Ok(Self::from_fraction(stat.f_bavail as f64 / (stat.f_blocks as f64).max(1.0)))
     }
 
-    fn of(fraction: f64) -> Self {
+    fn from_fraction(fraction: f64) -> Self {
         match fraction {
             f if f < NONE => Self::None,
             f if f < LITTLE => Self::Little,
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn free_space_depends_on_the_fraction() {
-        assert_eq!([0.5, 0.05, 0.049, 0.02, 0.019, 0.0].map(SpaceLevel::of), {
+        assert_eq!([0.5, 0.05, 0.049, 0.02, 0.019, 0.0].map(SpaceLevel::from_fraction), {
             use SpaceLevel::*;
             [Enough, Enough, Little, Little, None, None]
         });

@@ -122,7 +122,7 @@ mod tests {
         let dir = whyslow_testing::folder();
         let folder = Folder::create(dir.path()).unwrap();
         for hour in hours {
-            let at = Hour::of(hour * HOUR);
+            let at = Hour::from_ns(hour * HOUR);
             for (table, bytes) in [("cpu", 60), ("disk", 40)] {
                 let day = folder.day(table, &at.day);
                 fs::create_dir_all(&day).unwrap();

@@ -1,7 +1,7 @@
 //! Reads samples from closed segments.
 
 use super::rows::{SortByKey, typed_row};
-use super::{DamageLog, FALLBACK_TABLES, Families, Span};
+use super::{DamageLog, FALLBACK_TABLES, Families, TimeRange};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::segment::{
@@ -14,7 +14,11 @@ use whyslow_model::key::{Key, KeyPart, MachineKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-pub(super) fn read(files: SegmentFiles<'_>, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
+pub(super) fn read(
+    files: SegmentFiles<'_>,
+    span: &TimeRange,
+    families: &Families<'_>,
+) -> Result<Vec<Snapshot>, StoreError> {
     let mut reader =
         SegmentReader { files, span, families, samples: BTreeMap::new(), samples_incomplete: false, error: None };
     // Samples come first; the rows of other tables are then added to them.
@@ -37,7 +41,7 @@ pub(super) fn read(files: SegmentFiles<'_>, span: &Span, families: &Families<'_>
 
 struct SegmentReader<'a> {
     files: SegmentFiles<'a>,
-    span: &'a Span,
+    span: &'a TimeRange,
     families: &'a Families<'a>,
     samples: BTreeMap<i64, Snapshot>,
     /// True if the table of samples is damaged.
@@ -146,7 +150,7 @@ pub(super) struct SegmentFiles<'a> {
 impl SegmentFiles<'_> {
     /// Returns the times of the samples, and the time since boot at each; taken from other tables if the table of
     /// samples is damaged.
-    pub(super) fn clocks(&self, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
+    pub(super) fn clocks(&self, span: &TimeRange) -> Result<Vec<(i64, u64)>, StoreError> {
         let mut clocks = BTreeMap::new();
         let intact = self.each_row(Sample::INFO.name, &["clock"], span, |at, cells| {
             if let [Cell::Number(clock)] = cells {
@@ -196,7 +200,7 @@ impl SegmentFiles<'_> {
         &self,
         table: &str,
         columns: &[&str],
-        span: &Span,
+        span: &TimeRange,
         mut each: impl FnMut(i64, &[Cell]),
     ) -> Result<bool, StoreError> {
         let mut intact = true;

@@ -6,7 +6,7 @@
 use super::closed::{BucketChanges, SegmentFiles};
 use super::rows::column_map;
 use super::windows::overlap;
-use super::{Recording, SegmentLocation, SegmentRef, Span};
+use super::{Recording, SegmentLocation, SegmentRef, TimeRange};
 use crate::error::StoreError;
 use crate::folder::Hour;
 use crate::schema::Table;
@@ -58,7 +58,7 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub fn sample_times(&self, span: &Span) -> Result<SampleTimes, StoreError> {
+    pub fn sample_times(&self, span: &TimeRange) -> Result<SampleTimes, StoreError> {
         let (mut times, mut parts) = (Vec::new(), Vec::new());
         let mut boot: Option<(&str, usize)> = None;
         for segment in self.segments.iter().filter(|segment| overlap(&segment.span, span)) {
@@ -78,7 +78,7 @@ impl Recording {
     }
 
     /// Returns the times of a segment's samples, and the time since boot at each.
-    pub(super) fn clocks(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
+    pub(super) fn clocks(&self, segment: &SegmentRef, span: &TimeRange) -> Result<Vec<(i64, u64)>, StoreError> {
         match &segment.location {
             SegmentLocation::Closed(hour, closed) => self.files(hour, closed).clocks(span),
             SegmentLocation::Tail(path) => {
@@ -94,7 +94,7 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub fn families_in(&self, span: &Span) -> Result<BTreeSet<&'static str>, StoreError> {
+    pub fn families_in(&self, span: &TimeRange) -> Result<BTreeSet<&'static str>, StoreError> {
         let segments: Vec<&SegmentRef> = self.segments.iter().filter(|s| overlap(&s.span, span)).collect();
         let (all, mut found) = (families(), BTreeSet::new());
         for segment in &segments {

@@ -7,7 +7,7 @@
 
 use super::inventory::{COMPLETE_NS, of_inventory};
 use super::windows::VALID_NS;
-use super::{Families, Recording, Span};
+use super::{Families, Recording, TimeRange};
 use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::frame::FrameEncoder;
@@ -41,7 +41,7 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub fn extract(&self, span: &Span, most: usize) -> Result<Extract, StoreError> {
+    pub fn extract(&self, span: &TimeRange, most: usize) -> Result<Extract, StoreError> {
         let start = span.start().saturating_sub(VALID_NS);
         let before = start.saturating_sub(COMPLETE_NS)..=start.saturating_sub(1);
         let with_valid = start..=*span.end();

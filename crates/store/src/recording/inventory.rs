@@ -1,6 +1,6 @@
 //! Reads the inventory of the machine, and its changes.
 
-use super::{Recording, Span};
+use super::{Recording, TimeRange};
 use crate::error::StoreError;
 use whyslow_model::catalogue::{Family, InventoryChange, InventoryItem};
 use whyslow_model::inventory::{MachineChange, MachineInventory};
@@ -34,7 +34,7 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub fn changes(&self, span: &Span) -> Result<Vec<MachineChange>, StoreError> {
+    pub fn changes(&self, span: &TimeRange) -> Result<Vec<MachineChange>, StoreError> {
         let (start, end) = (*span.start(), *span.end());
         let mut inventory = self.inventory(start.saturating_sub(1))?.unwrap_or_default();
         let mut changes = Vec::new();

@@ -16,7 +16,7 @@ pub use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};
 use crate::folder::{Folder, Hour, NOTHING_RECORDED};
-use crate::schema::Span;
+use crate::schema::TimeRange;
 use crate::segment::{FooterCache, HourFile, Segment, hour_files};
 use closed::SegmentFiles;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,7 @@ const FALLBACK_TABLES: [&str; 5] = ["source", "system", "cpu", "pressure", "proc
 #[derive(Clone, Debug)]
 pub struct SegmentRef {
     /// The times of the first and last samples.
-    pub span: Span,
+    pub span: TimeRange,
     /// The boot ID.
     pub boot: String,
     /// Time since boot at the first sample, nanoseconds.
@@ -192,7 +192,7 @@ impl Recording {
     }
 
     /// Returns the times of the first and last samples.
-    pub fn span(&self) -> Span {
+    pub fn span(&self) -> TimeRange {
         let start = self.segments.iter().map(|segment| *segment.span.start()).min().unwrap_or(0);
         let end = self.segments.iter().map(|segment| *segment.span.end()).max().unwrap_or(start);
         start..=end
@@ -200,7 +200,7 @@ impl Recording {
 
     /// Returns whether all files of a span still exist. A recorder turns a tail into other files, and deletes the
     /// oldest hour: data read in the meantime may lack samples.
-    pub fn is_current(&self, span: &Span) -> bool {
+    pub fn is_current(&self, span: &TimeRange) -> bool {
         let mut segments = self.segments.iter().filter(|segment| windows::overlap(&segment.span, span));
         segments.all(|segment| match &segment.location {
             SegmentLocation::Closed(hour, _) => {
@@ -216,7 +216,7 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub fn snapshots(&self, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
+    pub fn snapshots(&self, span: &TimeRange, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
         let mut all = Vec::new();
         for segment in self.segments.iter().filter(|segment| windows::overlap(&segment.span, span)) {
             all.extend(self.read(segment, span, families)?);
@@ -224,7 +224,12 @@ impl Recording {
         Ok(all)
     }
 
-    fn read(&self, segment: &SegmentRef, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
+    fn read(
+        &self,
+        segment: &SegmentRef,
+        span: &TimeRange,
+        families: &Families<'_>,
+    ) -> Result<Vec<Snapshot>, StoreError> {
         let mut samples = self.read_stored(segment, span, families)?;
         if let Some(renamer) = &self.renamer {
             samples.iter_mut().for_each(|sample| sample.rename(&**renamer));
@@ -236,7 +241,7 @@ impl Recording {
     fn read_stored(
         &self,
         segment: &SegmentRef,
-        span: &Span,
+        span: &TimeRange,
         families: &Families<'_>,
     ) -> Result<Vec<Snapshot>, StoreError> {
         match &segment.location {
@@ -252,10 +257,10 @@ impl Recording {
     fn read_closed_since(
         &self,
         tail: &SegmentRef,
-        span: &Span,
+        span: &TimeRange,
         families: &Families<'_>,
     ) -> Result<Vec<Snapshot>, StoreError> {
-        let hour = Hour::of(*tail.span.start());
+        let hour = Hour::from_ns(*tail.span.start());
         let segments = segments(&self.folder, &hour, &self.footers, &self.damage)?;
         if let Some(segment) = segments.iter().find(|segment| segment.start == *tail.span.start()) {
             return closed::read(self.files(&hour, segment), span, families);

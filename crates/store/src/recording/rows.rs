@@ -1,6 +1,6 @@
 //! Reads rows of any family, and converts untyped rows into typed ones.
 
-use super::{Families, Recording, Span};
+use super::{Families, Recording, TimeRange};
 use crate::error::StoreError;
 use crate::schema::Table;
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
@@ -15,7 +15,7 @@ impl Recording {
     /// Fails if a file cannot be read.
     pub fn each_sample(
         &self,
-        span: &Span,
+        span: &TimeRange,
         families: &Families<'_>,
         mut each: impl FnMut(Snapshot) -> bool,
     ) -> Result<(), StoreError> {
@@ -35,7 +35,12 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub fn each_row(&self, span: &Span, family: &str, mut each: impl FnMut(AnyRow) -> bool) -> Result<(), StoreError> {
+    pub fn each_row(
+        &self,
+        span: &TimeRange,
+        family: &str,
+        mut each: impl FnMut(AnyRow) -> bool,
+    ) -> Result<(), StoreError> {
         self.each_sample(span, &|name: &str| name == family, |mut sample| {
             let (at, clock) = (sample.wall_ns, sample.boot_ns);
             let mut rows = RowVisitor { family, at, clock, each: &mut each, goes_on: true };

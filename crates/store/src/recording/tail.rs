@@ -2,14 +2,14 @@
 
 use super::rows::{column_map, typed_row};
 use super::tail_cache::ReadTail;
-use super::{Families, Span};
+use super::{Families, TimeRange};
 use crate::schema::Table;
 use crate::segment::TailByEntity;
 use std::convert::Infallible;
 use whyslow_model::catalogue::{EachFamily, Family};
 use whyslow_model::snapshot::Snapshot;
 
-pub(super) fn snapshots(tail: &ReadTail, span: &Span, families: &Families<'_>) -> Vec<Snapshot> {
+pub(super) fn snapshots(tail: &ReadTail, span: &TimeRange, families: &Families<'_>) -> Vec<Snapshot> {
     let ReadTail { tables, samples: tail, .. } = tail;
     let times = tail.times.iter().zip(&tail.clocks);
     let wanted = times.enumerate().filter(|(_, (at, _))| span.contains(at));

@@ -1,6 +1,6 @@
 //! Reads a recording as consecutive windows.
 
-use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
+use super::{Families, Recording, SLICE_NS, SegmentRef, TimeRange};
 use crate::error::StoreError;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Recording {
     /// Fails if a file cannot be read.
     pub fn each_window(
         &self,
-        span: &Span,
+        span: &TimeRange,
         length: Duration,
         families: &Families<'_>,
         each: impl FnMut(Window) -> bool,
@@ -48,7 +48,7 @@ impl Recording {
     }
 
     /// Returns the parts of a segment within a span that have samples, each small enough to be in memory.
-    pub(super) fn slices(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<Span>, StoreError> {
+    pub(super) fn slices(&self, segment: &SegmentRef, span: &TimeRange) -> Result<Vec<TimeRange>, StoreError> {
         let (start, end) = ((*segment.span.start()).max(*span.start()), (*segment.span.end()).min(*span.end()));
         if start > end {
             return Ok(Vec::new());
@@ -58,7 +58,7 @@ impl Recording {
         }
         let mut times: Vec<i64> = self.clocks(segment, &(start..=end))?.into_iter().map(|(at, _)| at).collect();
         times.sort_unstable();
-        let mut slices: Vec<Span> = Vec::new();
+        let mut slices: Vec<TimeRange> = Vec::new();
         for at in times {
             match slices.last_mut() {
                 Some(slice) if at.saturating_sub(*slice.start()) < SLICE_NS => *slice = *slice.start()..=at,
@@ -108,7 +108,7 @@ fn families_of(sample: &Snapshot) -> BTreeSet<&'static str> {
     names.0
 }
 
-pub(super) fn overlap(a: &Span, b: &Span) -> bool {
+pub(super) fn overlap(a: &TimeRange, b: &TimeRange) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 

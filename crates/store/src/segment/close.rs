@@ -112,7 +112,7 @@ impl OpenTail {
     }
 
     fn hour(&self) -> Hour {
-        Hour::of(self.segment.start)
+        Hour::from_ns(self.segment.start)
     }
 
     fn content(&self) -> ClosedTail {
@@ -140,7 +140,7 @@ struct TableWriter<'w> {
 impl TableWriter<'_> {
     fn write(&mut self) -> Result<(), StoreError> {
         let table = self.table;
-        self.write_as(&TableLayout::of(table), |tail, history, rows| {
+        self.write_as(&TableLayout::from_table(table), |tail, history, rows| {
             let TailByEntity { times, texts, .. } = &tail.samples;
             history.each_row(table, times, texts, |at, key, values| rows.push(at, key, values))
         })?;

@@ -24,7 +24,7 @@ pub(super) struct FileVersion {
 }
 
 impl FileVersion {
-    pub(super) fn of(file: &File) -> io::Result<Self> {
+    pub(super) fn read(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self {
             device: metadata.dev(),

@@ -76,7 +76,7 @@ impl HourFile {
     /// As for [`open`](Self::open).
     fn open_to_read(path: &Path, footers: &FooterCache) -> Result<Option<Self>, StoreError> {
         let Some(file) = open(path)? else { return Ok(None) };
-        let version = FileVersion::of(&file).map_err(StoreError::io(path))?;
+        let version = FileVersion::read(&file).map_err(StoreError::io(path))?;
         // Statistics of other columns would take most of the time and memory: each column of each segment has its own.
         let parse = || Footer::read(path, &file, ParquetStatisticsPolicy::skip_except(&[TIME_COLUMN]));
         let footer = footers.get(path, version, parse)?;

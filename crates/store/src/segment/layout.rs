@@ -39,7 +39,7 @@ pub(crate) struct TableLayout {
 }
 
 impl TableLayout {
-    pub(crate) fn of(table: &Table) -> Self {
+    pub(crate) fn from_table(table: &Table) -> Self {
         let mut columns = Self::keys(table);
         columns.extend(table.metrics.iter().map(|field| LayoutColumn {
             name: field.name.clone(),

@@ -188,7 +188,7 @@ impl ParquetExport {
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn begin(file: File, path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
-        let layout = TableLayout::of(&Table::of(family));
+        let layout = TableLayout::from_table(&Table::for_family(family));
         let writer = layout
             .schema()
             .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties(&layout)?)))

@@ -2,8 +2,8 @@
 
 use super::{Entry, udev};
 use crate::machine::Machine;
-use crate::target::{Target, filled, sysctl_path};
-use whyslow_model::tune::{Access, Persist, Scope};
+use crate::target::{ChangeTarget, filled, sysctl_path};
+use whyslow_model::tune::{Access, Persist, TunableScope};
 
 const HEADER: &str = "# Written by 'whyslow tune persist', removed by 'whyslow tune undo'.\n";
 /// Sorts after all files from packages, and after Debian's 99-sysctl.conf.
@@ -12,16 +12,16 @@ const TMPFILES: &str = "etc/tmpfiles.d/whyslow.conf";
 const UDEV: &str = "etc/udev/rules.d/99-whyslow.rules";
 
 /// Returns the line that makes a target survive a reboot.
-pub(crate) fn line_of(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
+pub(crate) fn line_of(entry: &Entry, target: &ChangeTarget, machine: &Machine) -> Result<Access, String> {
     line(entry, target, machine, false)
 }
 
 /// Returns the line as earlier versions wrote it, which matched devices by kernel names.
-pub(super) fn line_of_earlier(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
+pub(super) fn line_of_earlier(entry: &Entry, target: &ChangeTarget, machine: &Machine) -> Result<Access, String> {
     line(entry, target, machine, true)
 }
 
-fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Result<Access, String> {
+fn line(entry: &Entry, target: &ChangeTarget, machine: &Machine, earlier: bool) -> Result<Access, String> {
     let name = target.instance.as_deref().unwrap_or_default();
     let line_in = |file: String, prefix: String, suffix: &str, header: String| Access::Line {
         file,
@@ -128,7 +128,8 @@ fn file_of(entry: &Entry, name: &str) -> Option<String> {
 fn attribute(entry: &Entry, name: &str) -> Option<String> {
     let Access::File(path) = &entry.tunable.access else { return None };
     let (_, attribute) = path.split_once("/{}/")?;
-    (matches!(entry.tunable.scope, Scope::Disk | Scope::Interface) && !name.is_empty()).then(|| attribute.to_owned())
+    (matches!(entry.tunable.scope, TunableScope::Disk | TunableScope::Interface) && !name.is_empty())
+        .then(|| attribute.to_owned())
 }
 
 /// Returns the unit that a control group belongs to, and the section of its file that contains limits.

@@ -7,13 +7,13 @@ pub(crate) use kept::{SYSCTL, line_of, sysctl_of, value_of};
 
 use crate::machine::{Machine, Release};
 use crate::request::ChangeRequest;
-use crate::target::{Target, captured, file_of, filled, name_of, sysctl_path};
+use crate::target::{ChangeTarget, captured, file_of, filled, name_of, sysctl_path};
 use crate::values::Values;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
 use whyslow_model::suggest::did_you_mean;
-use whyslow_model::tune::{Access, Effect, Persist, Risk, Scope, Stalls, Tunable};
+use whyslow_model::tune::{Access, Effect, Persist, Risk, Stalls, Tunable, TunableScope};
 
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tunables.rs"));
 
@@ -149,7 +149,11 @@ impl Catalogue {
 
     /// Returns the entry that a target belongs to, and the target under its name in the catalogue: a path or a sysctl may lead to
     /// a tunable that is named here. A target without an entry is taken as it is if it is a sysctl or a file under /sys.
-    pub(crate) fn resolve(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
+    pub(crate) fn resolve(
+        &self,
+        target: &ChangeTarget,
+        machine: &Machine,
+    ) -> Result<(Arc<Entry>, ChangeTarget), String> {
         if target.name == PERSIST {
             return self.line(target, machine);
         }
@@ -166,11 +170,11 @@ impl Catalogue {
             return Ok(found);
         }
         let name = name_of(&path);
-        Ok((Arc::new(uncatalogued(&name, &path)?), Target::of(&name, None)))
+        Ok((Arc::new(uncatalogued(&name, &path)?), ChangeTarget::new(&name, None)))
     }
 
     /// Returns the tuned.conf option for a setting, and whether it is a sysctl; `None` if the setting is not a file.
-    pub(crate) fn tuned_option(&self, target: &Target) -> Option<(String, bool)> {
+    pub(crate) fn tuned_option(&self, target: &ChangeTarget) -> Option<(String, bool)> {
         let name = target.instance.as_deref().unwrap_or_default();
         match self.find(&target.name).as_ref().map(|entry| &entry.tunable.access) {
             Some(Access::Sysctl) => Some((target.name.clone(), true)),
@@ -181,7 +185,7 @@ impl Catalogue {
     }
 
     /// Returns the tunable that a file belongs to.
-    fn by_path(&self, path: &str) -> Option<(Arc<Entry>, Target)> {
+    fn by_path(&self, path: &str) -> Option<(Arc<Entry>, ChangeTarget)> {
         self.entries.iter().find_map(|entry| {
             let name = &entry.tunable.name;
             let instance = match &entry.tunable.access {
@@ -189,27 +193,27 @@ impl Catalogue {
                 Access::Sysctl => (sysctl_path(name) == path).then_some(None)?,
                 _ => return None,
             };
-            Some((Arc::clone(entry), Target { name: name.clone(), instance }))
+            Some((Arc::clone(entry), ChangeTarget { name: name.clone(), instance }))
         })
     }
 
     /// Returns the line that makes a target survive a reboot, as a tunable of its own.
-    fn line(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
-        let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
+    fn line(&self, target: &ChangeTarget, machine: &Machine) -> Result<(Arc<Entry>, ChangeTarget), String> {
+        let kept: ChangeTarget = target.instance.as_deref().unwrap_or_default().parse()?;
         let (entry, kept) = self.resolve(&kept, machine)?;
         let access = line_of(&entry, &kept, machine)?;
-        Ok((Arc::new(line_entry(&entry.tunable, access, &kept)?), Target::of(PERSIST, Some(&kept.to_string()))))
+        Ok((Arc::new(line_entry(&entry.tunable, access, &kept)?), ChangeTarget::new(PERSIST, Some(&kept.to_string()))))
     }
 
     /// Returns the line that a change wrote, according to the journal. Records of earlier versions lack it; udev rules matched by
     /// name then.
     pub(crate) fn line_of_change(
         &self,
-        target: &Target,
+        target: &ChangeTarget,
         identity: &str,
         machine: &Machine,
     ) -> Result<Arc<Entry>, String> {
-        let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
+        let kept: ChangeTarget = target.instance.as_deref().unwrap_or_default().parse()?;
         let (entry, kept) = self.resolve(&kept, machine)?;
         let access = match serde_json::from_str(identity) {
             Ok(Access::Line { file, .. }) if !file.starts_with("etc/") || file.split('/').any(|part| part == "..") => {
@@ -227,19 +231,19 @@ impl Catalogue {
 fn stalls(tunable: &Tunable) -> Stalls {
     match tunable.scope {
         _ if tunable.risk == Risk::Low => Stalls::Nothing,
-        Scope::Cgroup | Scope::GroupDisk => Stalls::Session,
-        Scope::Process => Stalls::Nothing,
+        TunableScope::Cgroup | TunableScope::GroupDisk => Stalls::Session,
+        TunableScope::Process => Stalls::Nothing,
         _ => Stalls::Machine,
     }
 }
 
 /// Builds the entry for a line of a file.
-fn line_entry(tunable: &Tunable, access: Access, kept: &Target) -> Result<Entry, String> {
+fn line_entry(tunable: &Tunable, access: Access, kept: &ChangeTarget) -> Result<Entry, String> {
     Entry::try_from(Tunable {
         name: PERSIST.to_owned(),
         means: format!("The line that sets {kept} at boot; empty where there is none."),
         values: "text".to_owned(),
-        scope: Scope::Line,
+        scope: TunableScope::Line,
         effect: Effect::Reboot,
         settle: None,
         access,
@@ -268,7 +272,7 @@ fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
         // If the file lists its choices with one in brackets, that one is compared.
         values: "listed".to_owned(),
         default: None,
-        scope: if path.starts_with("proc/sys/net/") { Scope::Netns } else { Scope::Machine },
+        scope: if path.starts_with("proc/sys/net/") { TunableScope::Netns } else { TunableScope::Machine },
         access: Access::File(path.to_owned()),
         effect: Effect::WashOut,
         settle: None,

@@ -21,7 +21,7 @@ pub(super) struct LogRatios {
 impl LogRatios {
     /// Compares pairs with and without the change. The threshold is the larger of the noise in pairs without any change and the
     /// smallest effect of interest.
-    pub(super) fn of(pairs: &[TrialPair], noise: &[TrialPair], lower_is_better: bool, delta: f64) -> Self {
+    pub(super) fn from_pairs(pairs: &[TrialPair], noise: &[TrialPair], lower_is_better: bool, delta: f64) -> Self {
         let by_itself = log_ratios(noise, lower_is_better);
         let by_itself = estimate(&by_itself, 0.95).map_or(0.0, |noise| noise.shift.abs());
         let delta = delta.ln_1p();
@@ -34,7 +34,7 @@ impl LogRatios {
 
     /// Returns the verdict at this alpha, and the effect that it rests on.
     pub(super) fn judged(&self, alpha: f64) -> Judgement {
-        Judgement::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold, self.delta)
+        Judgement::new(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold, self.delta)
     }
 
     /// Estimates how many pairs a decision would probably need: the interval narrows with the square root of their number, and
@@ -55,7 +55,7 @@ pub(super) struct Judgement {
 }
 
 impl Judgement {
-    fn of(estimate: Option<Estimate>, p: f64, alpha: f64, threshold: f64, delta: f64) -> Self {
+    fn new(estimate: Option<Estimate>, p: f64, alpha: f64, threshold: f64, delta: f64) -> Self {
         let verdict = match estimate {
             Some(e) if e.low > threshold && p <= alpha => TrialVerdict::Helped,
             Some(e) if e.high < -threshold && p <= alpha => TrialVerdict::Harmed,
@@ -92,7 +92,7 @@ pub(super) fn judge_blocks(before: &[f64], after: &[f64], lower_is_better: bool,
     let least = before.iter().chain(after).copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
     let log = |value: &f64| sign * value.max(least / LARGEST_RATIO).ln();
     let (before, after): (Vec<f64>, Vec<f64>) = (before.iter().map(log).collect(), after.iter().map(log).collect());
-    Judgement::of(
+    Judgement::new(
         ranks::estimate(&before, &after, 1.0 - alpha),
         ranks::p(&before, &after),
         alpha,
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn one_of_several_metrics_must_stand_out_further() {
         // All of six pairs agree: p is 0.031.
-        let worse = || LogRatios::of(&pairs(&[(1.0, 1.5); 6]), &[], true, 0.01);
-        let same = || LogRatios::of(&pairs(&[(1.0, 1.0); 6]), &[], true, 0.01);
+        let worse = || LogRatios::from_pairs(&pairs(&[(1.0, 1.5); 6]), &[], true, 0.01);
+        let same = || LogRatios::from_pairs(&pairs(&[(1.0, 1.0); 6]), &[], true, 0.01);
         assert_eq!(judge_guards(&[worse()], 0.05)[0].verdict, TrialVerdict::Harmed);
         let two = judge_guards(&[worse(), same()], 0.05);
         assert_eq!((two[0].verdict, two[1].verdict), (TrialVerdict::Inconclusive, TrialVerdict::Equivalent));
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn noise_does_not_make_an_effect_nothing() {
         let noise = pairs(&[(1.0, 1.5), (1.0, 1.5)]);
-        let log_ratios = LogRatios::of(&pairs(&[(1.0, 1.2); 8]), &noise, true, 0.01);
+        let log_ratios = LogRatios::from_pairs(&pairs(&[(1.0, 1.2); 8]), &noise, true, 0.01);
         assert_eq!(log_ratios.judged(0.05).verdict, TrialVerdict::Inconclusive);
     }
 

@@ -1,14 +1,14 @@
 //! Log of experiments: one line each, in a file beside the journal, so that every step taken on a machine can be shown.
 
 use crate::Error;
-use crate::store::{PRIVATE, Store};
+use crate::store::{PRIVATE, TuneFolder};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use whyslow_model::mask;
 use whyslow_model::tune::Trial;
 
-fn path(store: &Store) -> PathBuf {
+fn path(store: &TuneFolder) -> PathBuf {
     store.folder().join("trials.jsonl")
 }
 
@@ -16,7 +16,7 @@ fn path(store: &Store) -> PathBuf {
 ///
 /// # Errors
 /// Fails if the file cannot be written.
-pub fn remember(store: &Store, trial: &Trial) -> Result<(), Error> {
+pub fn remember(store: &TuneFolder, trial: &Trial) -> Result<(), Error> {
     let path = path(store);
     let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
     let line = serde_json::to_string(&masked(trial.clone())).map_err(|e| Error::Journal(e.to_string()))? + "\n";
@@ -40,7 +40,7 @@ fn masked(mut trial: Trial) -> Trial {
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn remembered(store: &Store) -> Result<(Vec<Trial>, usize), Error> {
+pub fn remembered(store: &TuneFolder) -> Result<(Vec<Trial>, usize), Error> {
     let path = path(store);
     let bytes = match whyslow_trusted::read(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),

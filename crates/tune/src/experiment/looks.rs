@@ -52,7 +52,7 @@ pub struct AlphaBudget {
 
 impl AlphaBudget {
     /// Divides alpha among this many tests.
-    pub fn of(alpha: f64, tests: usize) -> Self {
+    pub fn new(alpha: f64, tests: usize) -> Self {
         let part = alpha / tests.max(1) as f64;
         Self { part, next: part }
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_held_hands_its_part_on() {
-        let mut purse = AlphaBudget::of(0.06, 3);
+        let mut purse = AlphaBudget::new(0.06, 3);
         purse.settle(true);
         assert!((purse.next() - 0.04).abs() < 1e-12);
         purse.settle(false);

@@ -5,7 +5,7 @@ use super::judge::judge_blocks;
 use super::{Design, Load};
 use crate::Error;
 use crate::machine::{self, Machine};
-use crate::store::{PRIVATE, Store};
+use crate::store::{PRIVATE, TuneFolder};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -48,7 +48,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
-    pub fn waiting(store: &Store) -> Result<Option<Self>, Error> {
+    pub fn waiting(store: &TuneFolder) -> Result<Option<Self>, Error> {
         let path = path(store);
         let text = match fs::read(&path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -62,7 +62,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn keep(&self, store: &Store) -> Result<(), Error> {
+    pub fn keep(&self, store: &TuneFolder) -> Result<(), Error> {
         let (path, new) = (path(store), path(store).with_extension("new"));
         let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
         let text = serde_json::to_vec(self).map_err(|e| Error::Journal(e.to_string()))?;
@@ -76,7 +76,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Fails if the file cannot be removed.
-    pub fn forget(store: &Store) -> Result<(), Error> {
+    pub fn forget(store: &TuneFolder) -> Result<(), Error> {
         match fs::remove_file(path(store)) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Journal(format!("{}: {e}", path(store).display()))),
             _ => Ok(()),
@@ -129,7 +129,7 @@ impl Prepared {
     }
 }
 
-fn path(store: &Store) -> PathBuf {
+fn path(store: &TuneFolder) -> PathBuf {
     store.folder().join("prepared.json")
 }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_first_half_waits_for_the_second() {
         let folder = whyslow_testing::folder();
-        let store = Store::at(folder.path());
+        let store = TuneFolder::at(folder.path());
         assert_eq!(Prepared::waiting(&store).unwrap(), None);
         prepared().keep(&store).unwrap();
         assert_eq!(Prepared::waiting(&store).unwrap(), Some(prepared()));

@@ -161,7 +161,12 @@ impl Analysis<'_> {
     }
 
     fn log_ratios(&self, pairs: &[MeasuredPair], at: usize, metric: &MetricSpec) -> judge::LogRatios {
-        judge::LogRatios::of(&known(pairs, at), &known(&self.noise, at), metric.lower_is_better, self.design.delta)
+        judge::LogRatios::from_pairs(
+            &known(pairs, at),
+            &known(&self.noise, at),
+            metric.lower_is_better,
+            self.design.delta,
+        )
     }
 
     fn judged(&self, looks: &[Look], look: &Look, pairs: &[MeasuredPair]) -> Trial {

@@ -144,7 +144,7 @@ impl TestBed for LiveTestBed<'_> {
     fn switch(&mut self, with: bool) -> Result<(), Error> {
         match (with, self.made.take()) {
             (true, None) => {
-                let plan = Plan::of(&self.machine, &self.around.why, &self.around.requests);
+                let plan = Plan::new(&self.machine, &self.around.why, &self.around.requests);
                 plan.all_possible()?;
                 // One guard is enough: it waits for the lock, and finds the change under trial when this program is gone.
                 let guard = (!self.is_guarded).then_some(&guardian::start as Guard);

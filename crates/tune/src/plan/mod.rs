@@ -10,10 +10,10 @@ use crate::instances;
 use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};
 use crate::system_setting::SystemSetting;
-use crate::target::Target;
+use crate::target::ChangeTarget;
 use std::collections::HashMap;
 use std::time::Duration;
-use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailable};
+use whyslow_model::tune::{Effect, PlanDocument, PlanLine, PlanStep, Risk, Unavailable};
 
 /// The planned changes, with their settings.
 pub struct Plan {
@@ -30,7 +30,7 @@ pub(crate) struct PlanItem {
 
 impl Plan {
     /// Resolves requests. A pattern for an instance (`disk.scheduler@sd*`) stands for each instance that it matches.
-    pub fn of(machine: &Machine, why: &str, requests: &[ChangeRequest]) -> Self {
+    pub fn new(machine: &Machine, why: &str, requests: &[ChangeRequest]) -> Self {
         let mut plan = Self { why: why.to_owned(), items: Vec::new(), places: HashMap::new() };
         for request in requests.iter().filter(|request| !is_implied(request, requests)) {
             plan.add(machine, request);
@@ -55,7 +55,7 @@ impl Plan {
     }
 
     /// Adds a setting that cannot have the requested value.
-    pub(crate) fn cannot(&mut self, target: &Target, wanted: &str, why: Unavailable) {
+    pub(crate) fn cannot(&mut self, target: &ChangeTarget, wanted: &str, why: Unavailable) {
         self.items.push(step::impossible(target, wanted.to_owned(), String::new(), why));
     }
 
@@ -112,7 +112,7 @@ impl Plan {
 
     fn possible(&self, forgiven: impl Fn(&Unavailable) -> bool) -> Result<(), Error> {
         for item in &self.items {
-            if let Step::Cannot(why) = &item.line.step
+            if let PlanStep::Cannot(why) = &item.line.step
                 && !forgiven(why)
             {
                 return Err(Error::Unavailable { target: item.line.target.clone(), why: why.clone() });
@@ -134,7 +134,7 @@ impl Plan {
     }
 
     pub(crate) fn changes(&self) -> impl Iterator<Item = &PlanItem> {
-        self.items.iter().filter(|item| matches!(item.line.step, Step::Change { .. }))
+        self.items.iter().filter(|item| matches!(item.line.step, PlanStep::Change { .. }))
     }
 }
 
@@ -186,21 +186,21 @@ fn is_implied(request: &ChangeRequest, all: &[ChangeRequest]) -> bool {
 
 /// Expands a pattern or a list of processes to instances; returns the target itself if it names one instance, or if nothing
 /// matches.
-fn expanded(machine: &Machine, target: &Target) -> Vec<Target> {
+fn expanded(machine: &Machine, target: &ChangeTarget) -> Vec<ChangeTarget> {
     if target.name.starts_with("process.")
         && let Some(pids) = target.instance.as_deref()
     {
-        return pids.split(',').map(|pid| Target::of(&target.name, Some(pid))).collect();
+        return pids.split(',').map(|pid| ChangeTarget::new(&target.name, Some(pid))).collect();
     }
     let pattern = target.instance.as_deref().filter(|name| name.contains(['*', '?', '[']));
     let (Some(pattern), Some(entry)) = (pattern, Catalogue::built_in().find(&target.name)) else {
         return vec![target.clone()];
     };
     let names = instances::list(machine, entry.tunable.scope);
-    let matching: Vec<Target> = names
+    let matching: Vec<ChangeTarget> = names
         .iter()
         .filter(|name| instances::matches_pattern(pattern, name))
-        .map(|name| Target::of(&target.name, Some(name)))
+        .map(|name| ChangeTarget::new(&target.name, Some(name)))
         .collect();
     if matching.is_empty() { vec![target.clone()] } else { matching }
 }

@@ -5,25 +5,25 @@ use crate::machine::Machine;
 use crate::own_session;
 use crate::request::{ChangeRequest, RequestedValue};
 use crate::system_setting::SystemSetting;
-use crate::target::Target;
+use crate::target::ChangeTarget;
 use crate::values::Values;
-use whyslow_model::tune::{Effect, PlanLine, Risk, Scope, Stalls, Step, Tunable, Unavailable};
+use whyslow_model::tune::{Effect, PlanLine, PlanStep, Risk, Stalls, Tunable, TunableScope, Unavailable};
 
-pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -> PlanItem {
-    match SystemSetting::of(machine, &target) {
+pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: ChangeTarget) -> PlanItem {
+    match SystemSetting::for_target(machine, &target) {
         Ok(setting) => {
             let (wanted, step) = step(&setting, &request.wanted);
             let step = match step {
-                Step::Change { from } => match setting.may_write() {
+                PlanStep::Change { from } => match setting.may_write() {
                     // No user may write it.
-                    Err(why @ Unavailable::Unsupported(_)) => Step::Cannot(why),
-                    _ => Step::Change { from },
+                    Err(why @ Unavailable::Unsupported(_)) => PlanStep::Cannot(why),
+                    _ => PlanStep::Change { from },
                 },
                 other => other,
             };
             let tunable = &setting.entry.tunable;
             let lowers = match &step {
-                Step::Change { from } => lowers(tunable, from, &wanted),
+                PlanStep::Change { from } => lowers(tunable, from, &wanted),
                 _ => false,
             };
             let line = PlanLine {
@@ -43,11 +43,11 @@ pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -
     }
 }
 
-pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: Unavailable) -> PlanItem {
+pub(super) fn impossible(target: &ChangeTarget, wanted: String, reason: String, why: Unavailable) -> PlanItem {
     let line = PlanLine {
         target: target.to_string(),
         wanted,
-        step: Step::Cannot(why),
+        step: PlanStep::Cannot(why),
         reason,
         effect: Effect::Instant,
         risk: Risk::Low,
@@ -78,7 +78,7 @@ fn can_stall(machine: &Machine, setting: &SystemSetting) -> bool {
             // A group's use of a disk is named DISK/GROUP.
             let name = setting.target.instance.as_deref().unwrap_or_default();
             let group = match setting.entry.tunable.scope {
-                Scope::GroupDisk => name.split_once('/').map_or("", |(_, group)| group),
+                TunableScope::GroupDisk => name.split_once('/').map_or("", |(_, group)| group),
                 _ => name,
             };
             own_session::is_in_group(machine, &setting.entry.tunable.access, group)
@@ -87,14 +87,14 @@ fn can_stall(machine: &Machine, setting: &SystemSetting) -> bool {
 }
 
 /// Returns the value that a request resolves to, and the step it needs.
-fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
+fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, PlanStep) {
     let now = match setting.read() {
         Ok(now) => now,
-        Err(why) => return (wanted.words(), Step::Cannot(why)),
+        Err(why) => return (wanted.words(), PlanStep::Cannot(why)),
     };
     let entry = &setting.entry;
     let check = |value: &str| setting.offered(entry.values.check(value, &entry.tunable.unit)?);
-    let refused = |why: String| (wanted.words(), Step::Cannot(Unavailable::Failed(why)));
+    let refused = |why: String| (wanted.words(), PlanStep::Cannot(Unavailable::Failed(why)));
     let value = match wanted {
         RequestedValue::Exactly(value) => check(value),
         RequestedValue::AtLeast(_) | RequestedValue::AtMost(_) | RequestedValue::Each(_) => {
@@ -107,7 +107,7 @@ fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
                             true => format!("only {} is requested", wanted.words()),
                             false => format!("it comes to {in_force}, and only {} is requested", wanted.words()),
                         };
-                        return (value, Step::Keep { now, why });
+                        return (value, PlanStep::Keep { now, why });
                     }
                     Ok(comes_to)
                 }
@@ -117,7 +117,7 @@ fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
         RequestedValue::FirstOf(values) => first_of(values, &setting.choices(), &now),
     };
     match value {
-        Ok(value) if setting.means(&value, &now) => (value, Step::Already),
+        Ok(value) if setting.means(&value, &now) => (value, PlanStep::Already),
         Ok(value) if entry.tunable.unset.as_deref() == Some(value.as_str()) => {
             let other = entry.tunable.disturbs.join(", ");
             refused(format!("{value} cannot be written: set {other} instead, which resets this to {value}"))
@@ -125,9 +125,9 @@ fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
         Ok(value) => match setting.most().filter(|most| value.parse::<i128>().is_ok_and(|value| value > *most)) {
             Some(most) => {
                 let why = format!("{} takes {most} at most", setting.target.instance.as_deref().unwrap_or("it"));
-                (value, Step::Cannot(Unavailable::Unsupported(why)))
+                (value, PlanStep::Cannot(Unavailable::Unsupported(why)))
             }
-            None => (value, Step::Change { from: now }),
+            None => (value, PlanStep::Change { from: now }),
         },
         Err(why) => refused(why),
     }
@@ -140,7 +140,7 @@ fn bounded(wanted: &RequestedValue, now: &str, value: &str) -> String {
     match (numbers(now), numbers(value)) {
         (Some(now), Some(value)) if now.len() == value.len() => {
             let each = now.iter().zip(&value).enumerate();
-            each.map(|(at, (now, value))| wanted.at(at).of(*now, *value).to_string()).collect::<Vec<_>>().join(" ")
+            each.map(|(at, (now, value))| wanted.at(at).resolve(*now, *value).to_string()).collect::<Vec<_>>().join(" ")
         }
         _ => value.to_owned(),
     }

@@ -2,8 +2,8 @@ use super::*;
 use crate::machine::tests::tree;
 use crate::request::{RequestedValue, parse_change};
 
-fn steps(machine: &Machine, requests: &[ChangeRequest]) -> Vec<(String, Step)> {
-    Plan::of(machine, "", requests)
+fn steps(machine: &Machine, requests: &[ChangeRequest]) -> Vec<(String, PlanStep)> {
+    Plan::new(machine, "", requests)
         .document()
         .lines
         .into_iter()
@@ -30,8 +30,8 @@ fn a_pattern_stands_for_every_thing() {
     assert_eq!(
         steps,
         [
-            ("disk.scheduler@sda=bfq".into(), Step::Change { from: "none".into() }),
-            ("disk.scheduler@sdb=bfq".into(), Step::Already),
+            ("disk.scheduler@sda=bfq".into(), PlanStep::Change { from: "none".into() }),
+            ("disk.scheduler@sdb=bfq".into(), PlanStep::Already),
         ]
     );
 }
@@ -49,14 +49,14 @@ fn a_requested_value_may_be_a_bound_or_a_choice() {
         tree(&[("proc/sys/net/core/somaxconn", "4096\n"), ("sys/block/sda/queue/scheduler", "[none] kyber\n")]);
     let value = || "2048".to_owned();
     let name = "net.core.somaxconn";
-    assert!(matches!(steps(&machine, &[wants(name, RequestedValue::AtLeast(value()))])[0].1, Step::Keep { .. }));
-    assert!(matches!(steps(&machine, &[wants(name, RequestedValue::AtMost(value()))])[0].1, Step::Change { .. }));
+    assert!(matches!(steps(&machine, &[wants(name, RequestedValue::AtLeast(value()))])[0].1, PlanStep::Keep { .. }));
+    assert!(matches!(steps(&machine, &[wants(name, RequestedValue::AtMost(value()))])[0].1, PlanStep::Change { .. }));
     let schedulers = RequestedValue::FirstOf(vec!["bfq".into(), "kyber".into(), "none".into()]);
     assert_eq!(steps(&machine, &[wants("disk.scheduler@sda", schedulers)])[0].0, "disk.scheduler@sda=kyber");
     let none = RequestedValue::FirstOf(vec!["cfq".into()]);
     assert!(matches!(
         &steps(&machine, &[wants("disk.scheduler@sda", none)])[0].1,
-        Step::Cannot(Unavailable::Failed(_))
+        PlanStep::Cannot(Unavailable::Failed(_))
     ));
 }
 
@@ -75,7 +75,7 @@ fn the_other_half_of_a_pair_is_named() {
     let (_folder, machine) = tree(&[("proc/sys/vm/dirty_bytes", "8192\n"), ("proc/sys/vm/dirty_ratio", "0\n")]);
     let step = &steps(&machine, &[parse_change("vm.dirty_bytes=0").unwrap()])[0].1;
     assert!(
-        matches!(step, Step::Cannot(Unavailable::Failed(why)) if why.contains("set vm.dirty_ratio instead")),
+        matches!(step, PlanStep::Cannot(Unavailable::Failed(why)) if why.contains("set vm.dirty_ratio instead")),
         "{step:?}"
     );
 }

@@ -2,21 +2,23 @@
 
 use crate::instances;
 use crate::machine::Machine;
-use whyslow_model::tune::Scope;
+use whyslow_model::tune::TunableScope;
 
 /// Buses whose disks tuned's disk plugin accepts; it also accepts devices on no bus (loop, dm, md).
 const BUSES: [&str; 5] = ["scsi", "virtio", "xen", "nvme", "mmc"];
 
 /// Returns the devices of a kind of unit that a rule selects: patterns, and `!pattern` for exclusions.
-pub(super) fn of(machine: &Machine, kind: &str, rule: &str) -> Vec<String> {
+pub(super) fn matching(machine: &Machine, kind: &str, rule: &str) -> Vec<String> {
     let root = machine.root();
     let all: Vec<String> = match kind {
-        "disk" => instances::list(machine, Scope::Disk).into_iter().filter(|name| is_disk(machine, name)).collect(),
+        "disk" => {
+            instances::list(machine, TunableScope::Disk).into_iter().filter(|name| is_disk(machine, name)).collect()
+        }
         "net" => {
-            let names = instances::list(machine, Scope::Interface).into_iter();
+            let names = instances::list(machine, TunableScope::Interface).into_iter();
             names.filter(|name| root.at(format!("sys/class/net/{name}/device")).exists()).collect()
         }
-        "cpu" => instances::list(machine, Scope::Cpu),
+        "cpu" => instances::list(machine, TunableScope::Cpu),
         _ => Vec::new(),
     };
     all.into_iter().filter(|name| is_named(rule, name)).collect()

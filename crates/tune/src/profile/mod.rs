@@ -74,7 +74,7 @@ impl Profile {
 
     /// Resolves the profile on this machine.
     pub fn plan(&self, machine: &Machine) -> Plan {
-        Plan::of(machine, &format!("profile {}", self.name), &self.requests)
+        Plan::new(machine, &format!("profile {}", self.name), &self.requests)
     }
 
     /// Returns the profile as one file without includes, variables and functions.
@@ -218,7 +218,7 @@ impl Loader<'_> {
         }
         let rule = self.variables.expand(&unit.devices).unwrap_or_default();
         // Each device belongs to the first unit that selects it.
-        let mut devices = devices::of(self.machine, &unit.kind, &rule);
+        let mut devices = devices::matching(self.machine, &unit.kind, &rule);
         devices.retain(|device| taken.insert((unit.kind.clone(), device.clone())));
         let scripts = unit.scripts.iter().flatten().map(|script| ConfigOption {
             name: "script".into(),

@@ -39,7 +39,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn of(root: &Root, role: &'static Role) -> Option<Self> {
+    fn for_role(root: &Root, role: &'static Role) -> Option<Self> {
         let processes = compute::running(root, role.programs);
         let first = processes.first()?.clone();
         let name = root.word(&format!("proc/{first}/comm")).unwrap_or_default();
@@ -74,7 +74,7 @@ impl Candidate {
 
 /// Returns the profile that fits best, with the reason.
 pub fn recommend(machine: &Machine) -> Recommendation {
-    let found: Vec<Candidate> = ROLES.iter().filter_map(|role| Candidate::of(machine.root(), role)).collect();
+    let found: Vec<Candidate> = ROLES.iter().filter_map(|role| Candidate::for_role(machine.root(), role)).collect();
     let (counting, by_the_way): (Vec<Candidate>, Vec<Candidate>) = found.into_iter().partition(Candidate::counts);
     // The first of equals wins: databases precede file servers.
     let best = counting.iter().rev().max_by(|a, b| a.weight().total_cmp(&b.weight()));

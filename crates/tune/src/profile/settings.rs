@@ -5,7 +5,7 @@ use super::devices;
 use super::words::{bias, bound, flag, instead, read_ahead, tunable_of};
 use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};
-use crate::target::Target;
+use crate::target::ChangeTarget;
 
 /// An option of a unit with its value expanded, and the devices it applies to.
 pub(super) struct ProfileOption<'a> {
@@ -50,12 +50,12 @@ impl ProfileOption<'_> {
         }
     }
 
-    fn request(&self, target: Target, wanted: RequestedValue) -> ChangeRequest {
+    fn request(&self, target: ChangeTarget, wanted: RequestedValue) -> ChangeRequest {
         ChangeRequest { target, wanted, reason: self.option.comment.clone() }
     }
 
     fn one(&self, name: &str, wanted: RequestedValue) -> Result<Vec<ChangeRequest>, String> {
-        Ok(vec![self.request(Target::of(name, None), wanted)])
+        Ok(vec![self.request(ChangeTarget::new(name, None), wanted)])
     }
 
     /// Requests the setting for each device of the unit.
@@ -63,7 +63,7 @@ impl ProfileOption<'_> {
         if self.devices.is_empty() {
             return Err("there is no such device".into());
         }
-        let request = |device: &String| self.request(Target::of(name, Some(device)), wanted(device));
+        let request = |device: &String| self.request(ChangeTarget::new(name, Some(device)), wanted(device));
         Ok(self.devices.iter().map(request).collect())
     }
 
@@ -73,7 +73,7 @@ impl ProfileOption<'_> {
         if paths.is_empty() {
             return Err(format!("there is no {pattern}"));
         }
-        Ok(paths.iter().map(|path| self.request(Target::of(path, None), wanted.clone())).collect())
+        Ok(paths.iter().map(|path| self.request(ChangeTarget::new(path, None), wanted.clone())).collect())
     }
 
     /// Returns the first of `a|b|c` that a file of choices lists.
@@ -124,7 +124,7 @@ impl ProfileOption<'_> {
                 let known = self.devices.iter().filter_map(|disk| Some((disk, now(disk)?)));
                 let request = |(disk, now): (&String, u64)| {
                     let wanted = RequestedValue::Exactly(format!("{:.0}", now as f64 * factor));
-                    self.request(Target::of("disk.read_ahead_kb", Some(disk)), wanted)
+                    self.request(ChangeTarget::new("disk.read_ahead_kb", Some(disk)), wanted)
                 };
                 let requests: Vec<ChangeRequest> = known.map(request).collect();
                 if requests.is_empty() { Err("there is no such device".into()) } else { Ok(requests) }

@@ -18,7 +18,7 @@ pub(super) struct DiskLimit {
 }
 
 impl DiskLimit {
-    pub(super) fn of(
+    pub(super) fn new(
         machine: &Machine,
         disk: &str,
         path: PathBuf,
@@ -29,7 +29,7 @@ impl DiskLimit {
         let number = machine.root().word(&format!("sys/block/{disk}/dev"));
         let number = number.ok_or_else(|| Unavailable::Absent(format!("no disk '{disk}'")))?;
         let key = if key.is_empty() { String::new() } else { format!("{key}=") };
-        Ok(Self { file: SettingFile::of(path, name), disk: number, key, unlimited })
+        Ok(Self { file: SettingFile::new(path, name), disk: number, key, unlimited })
     }
 
     /// Returns the value in the text of the file.

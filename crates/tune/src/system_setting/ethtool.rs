@@ -78,7 +78,7 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    pub(super) fn of(name: &str, interface: &str) -> Result<Self, Unavailable> {
+    pub(super) fn for_interface(name: &str, interface: &str) -> Result<Self, Unavailable> {
         let place = PARAMETERS.iter().find(|place| place.name == name);
         let place = place.ok_or_else(|| Unavailable::Failed(format!("ethtool has no parameter {name}")))?;
         Ok(Self { place, interface: interface.to_owned() })

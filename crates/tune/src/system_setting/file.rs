@@ -20,10 +20,10 @@ pub(super) struct SettingFile {
 impl SettingFile {
     /// Returns a file by its path from the root.
     pub(super) fn at(machine: &Machine, path: &str) -> Self {
-        Self::of(machine.root().at(path), format!("/{path}"))
+        Self::new(machine.root().at(path), format!("/{path}"))
     }
 
-    pub(super) fn of(path: PathBuf, name: String) -> Self {
+    pub(super) fn new(path: PathBuf, name: String) -> Self {
         Self { path, name }
     }
 

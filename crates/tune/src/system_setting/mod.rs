@@ -13,11 +13,11 @@ use crate::catalogue::{Catalogue, Entry, PERSIST};
 use crate::instances;
 use crate::machine::{Machine, meminfo};
 use crate::mounts;
-use crate::target::{Target, filled, sysctl_path};
+use crate::target::{ChangeTarget, filled, sysctl_path};
 use std::io;
 use std::sync::Arc;
 use whyslow_model::human;
-use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
+use whyslow_model::tune::{Access, Here, SettingChange, TunableScope, Unavailable};
 use whyslow_sense::Root;
 
 /// An access method for a setting.
@@ -47,7 +47,7 @@ trait Handle {
 /// A tunable of one instance on this machine.
 pub(crate) struct SystemSetting {
     pub(crate) entry: Arc<Entry>,
-    pub(crate) target: Target,
+    pub(crate) target: ChangeTarget,
     handle: Box<dyn Handle>,
     machine: Machine,
 }
@@ -57,7 +57,7 @@ impl SystemSetting {
     ///
     /// # Errors
     /// Fails if it is unsupported or the instance does not exist; `Failed` if it is not a tunable.
-    pub(crate) fn of(machine: &Machine, target: &Target) -> Result<Self, Unavailable> {
+    pub(crate) fn for_target(machine: &Machine, target: &ChangeTarget) -> Result<Self, Unavailable> {
         let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Unavailable::Failed)?;
         let handle = handle(machine, &entry, &target)?;
         Ok(Self { entry, target, handle, machine: machine.clone() })
@@ -66,9 +66,9 @@ impl SystemSetting {
     /// Returns the setting that a change of the journal was made to. For a line of a file it is the line that was written then:
     /// the line for the same name today depends on which device has the name now.
     pub(crate) fn of_change(machine: &Machine, change: &SettingChange) -> Result<Self, Unavailable> {
-        let target: Target = change.target.parse().map_err(Unavailable::Failed)?;
+        let target: ChangeTarget = change.target.parse().map_err(Unavailable::Failed)?;
         if target.name != PERSIST {
-            return Self::of(machine, &target);
+            return Self::for_target(machine, &target);
         }
         let line = Catalogue::built_in().line_of_change(&target, &change.identity, machine);
         let entry = line.map_err(Unavailable::Failed)?;
@@ -86,7 +86,7 @@ impl SystemSetting {
 
     /// Returns the setting from the target's name in the journal.
     pub(crate) fn named(machine: &Machine, target: &str) -> Result<Self, Unavailable> {
-        Self::of(machine, &target.parse().map_err(Unavailable::Failed)?)
+        Self::for_target(machine, &target.parse().map_err(Unavailable::Failed)?)
     }
 
     /// Reads the value, in the spelling that values are compared in.
@@ -184,7 +184,7 @@ impl SystemSetting {
 
     /// Returns another tunable of the same instance.
     pub(crate) fn sibling(&self, name: &str) -> Option<Self> {
-        Self::of(&self.machine, &self.target.sibling(name)).ok()
+        Self::for_target(&self.machine, &self.target.sibling(name)).ok()
     }
 
     /// Returns the bytes of memory that are available without swapping.
@@ -195,7 +195,7 @@ impl SystemSetting {
     /// Returns the tunables that change along with this one, if they exist.
     pub(crate) fn disturbed(&self) -> Vec<Self> {
         let siblings = self.entry.tunable.disturbs.iter().map(|name| self.target.sibling(name));
-        siblings.filter_map(|target| Self::of(&self.machine, &target).ok()).collect()
+        siblings.filter_map(|target| Self::for_target(&self.machine, &target).ok()).collect()
     }
 
     /// Whether a change was made to this very instance, rather than to an earlier one of the same name.
@@ -226,7 +226,7 @@ impl SystemSetting {
     }
 }
 
-fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn Handle>, Unavailable> {
+fn handle(machine: &Machine, entry: &Entry, target: &ChangeTarget) -> Result<Box<dyn Handle>, Unavailable> {
     let tunable = &entry.tunable;
     let name = match (&target.instance, tunable.scope) {
         (Some(name), scope) if !scope.is_one() => name.as_str(),
@@ -254,41 +254,41 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
         Access::Cgroup(_) => {
             let file = tunable.name.trim_start_matches("cgroup.");
             let folder = mounts::cgroup_folder(machine, &tunable.access, name)?;
-            Ok(Box::new(file::SettingFile::of(folder.join(file), format!("{name}/{file}"))))
+            Ok(Box::new(file::SettingFile::new(folder.join(file), format!("{name}/{file}"))))
         }
         Access::CgroupDisk { file, key, .. } => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
             let path = mounts::cgroup_folder(machine, &tunable.access, group)?.join(file);
             let unlimited = tunable.default.clone().unwrap_or_default();
-            Ok(Box::new(disk_limit::DiskLimit::of(machine, disk, path, format!("{group}/{file}"), key, unlimited)?))
+            Ok(Box::new(disk_limit::DiskLimit::new(machine, disk, path, format!("{group}/{file}"), key, unlimited)?))
         }
-        Access::Qdisc => live(Box::new(qdisc::RootQdisc::of(machine, name)?)),
+        Access::Qdisc => live(Box::new(qdisc::RootQdisc::for_interface(machine, name)?)),
         Access::Line { file, prefix, suffix, header, more } => Ok(Box::new(
             line::BootLine::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone())
                 .with_more(more),
         )),
-        Access::Ethtool(parameter) => live(Box::new(ethtool::Parameter::of(parameter, name)?)),
-        Access::Mount(option) => live(Box::new(mount::MountSetting::of(machine, option, name)?)),
-        Access::Process(property) => live(Box::new(process::ProcessSetting::of(property, name)?)),
+        Access::Ethtool(parameter) => live(Box::new(ethtool::Parameter::for_interface(parameter, name)?)),
+        Access::Mount(option) => live(Box::new(mount::MountSetting::for_mount(machine, option, name)?)),
+        Access::Process(property) => live(Box::new(process::ProcessSetting::for_process(property, name)?)),
     }
 }
 
 /// Returns an example of an instance name, for messages.
-fn example(scope: Scope) -> &'static str {
+fn example(scope: TunableScope) -> &'static str {
     match scope {
-        Scope::Disk => "sda",
-        Scope::Interface => "eth0",
-        Scope::NetQueue => "eth0/rx-0",
-        Scope::Cpu => "cpu0",
-        Scope::IdleState => "cpu0/state1",
-        Scope::Irq => "24",
-        Scope::Mount => "/srv",
-        Scope::Ext4 => "sda1",
-        Scope::Cgroup => "/system.slice",
-        Scope::GroupDisk => "sda/system.slice",
-        Scope::Process => "PID",
-        Scope::PageSize => "hugepages-2048kB",
-        Scope::Machine | Scope::Netns | Scope::Line => "",
+        TunableScope::Disk => "sda",
+        TunableScope::Interface => "eth0",
+        TunableScope::NetQueue => "eth0/rx-0",
+        TunableScope::Cpu => "cpu0",
+        TunableScope::IdleState => "cpu0/state1",
+        TunableScope::Irq => "24",
+        TunableScope::Mount => "/srv",
+        TunableScope::Ext4 => "sda1",
+        TunableScope::Cgroup => "/system.slice",
+        TunableScope::GroupDisk => "sda/system.slice",
+        TunableScope::Process => "PID",
+        TunableScope::PageSize => "hugepages-2048kB",
+        TunableScope::Machine | TunableScope::Netns | TunableScope::Line => "",
     }
 }
 
@@ -301,8 +301,8 @@ pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> 
         None => instances::list(machine, scope).into_iter().map(Some).collect(),
     };
     let of = |instance: Option<String>| {
-        let target = Target { name: entry.tunable.name.clone(), instance };
-        let read = SystemSetting::of(machine, &target).and_then(|setting| setting.read_here());
+        let target = ChangeTarget { name: entry.tunable.name.clone(), instance };
+        let read = SystemSetting::for_target(machine, &target).and_then(|setting| setting.read_here());
         match read {
             Ok((value, choices)) => Here { instance: target.instance, value: Some(value), unavailable: None, choices },
             Err(why) => Here { instance: target.instance, value: None, unavailable: Some(why), choices: Vec::new() },

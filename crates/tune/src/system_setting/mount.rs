@@ -84,7 +84,7 @@ enum MountOption {
 }
 
 impl MountSetting {
-    pub(super) fn of(machine: &Machine, option: &str, point: &str) -> Result<Self, Unavailable> {
+    pub(super) fn for_mount(machine: &Machine, option: &str, point: &str) -> Result<Self, Unavailable> {
         let option = match option {
             "atime" => MountOption::Atime,
             "diratime" => MountOption::Diratime,

@@ -33,7 +33,7 @@ impl ProcessSetting {
     ///
     /// # Errors
     /// `Failed` if the catalogue names an unknown property, or the PID is not a number.
-    pub(super) fn of(name: &str, pid: &str) -> Result<Self, Unavailable> {
+    pub(super) fn for_process(name: &str, pid: &str) -> Result<Self, Unavailable> {
         let property = match name {
             "nice" => ProcessProperty::Nice,
             "cpus" => ProcessProperty::Cpus,

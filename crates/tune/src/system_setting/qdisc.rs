@@ -30,7 +30,7 @@ impl RootQdisc {
     ///
     /// # Errors
     /// Absent if the interface no longer exists.
-    pub(super) fn of(machine: &Machine, interface: &str) -> Result<Self, Unavailable> {
+    pub(super) fn for_interface(machine: &Machine, interface: &str) -> Result<Self, Unavailable> {
         let number = machine.root().word(&format!("sys/class/net/{interface}/ifindex"));
         let number = number.and_then(|word| word.parse().ok());
         let absent = || Unavailable::Absent(format!("no interface '{interface}'"));

@@ -102,7 +102,7 @@ fn identify(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) -
     let mut channel = MessageChannel::new(stream)?;
     let mut greeting = [0; GREETING];
     channel.fill(&mut greeting, due)?;
-    match ConnectionPurpose::of(&greeting) {
+    match ConnectionPurpose::parse(&greeting) {
         Some(ConnectionPurpose::Control) => authenticate(channel, token, registry, due),
         Some(ConnectionPurpose::TestStream) => {
             let mut bytes = [0; TOKEN_BYTES];
@@ -110,7 +110,7 @@ fn identify(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) -
             let stream = channel.stream().try_clone()?;
             stream.set_read_timeout(None)?;
             stream.set_write_timeout(None)?;
-            registry.deliver(&ConnectionToken::of(&bytes), IncomingStream::Tcp(Socket::from(stream)));
+            registry.deliver(&ConnectionToken::from_bytes(&bytes), IncomingStream::Tcp(Socket::from(stream)));
             Ok(None)
         }
         None => Ok(None),

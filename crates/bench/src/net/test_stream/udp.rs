@@ -36,7 +36,7 @@ impl DatagramHeader {
         datagram[12..Self::BYTES].copy_from_slice(&self.sent.to_be_bytes());
     }
 
-    fn of(datagram: &[u8]) -> Option<Self> {
+    fn parse(datagram: &[u8]) -> Option<Self> {
         let (mark, rest) = datagram.split_first_chunk::<4>()?;
         let (number, rest) = rest.split_first_chunk()?;
         let (sent, _) = rest.split_first_chunk()?;
@@ -168,7 +168,7 @@ pub(super) fn receive_one(
         // SAFETY: the kernel has written the first `received` bytes.
         *to = unsafe { from.assume_init() };
     }
-    Ok(DatagramHeader::of(&start[..received.min(DatagramHeader::BYTES)]).map(|head| (head, received)))
+    Ok(DatagramHeader::parse(&start[..received.min(DatagramHeader::BYTES)]).map(|head| (head, received)))
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
         #[test]
         fn no_datagrams_panic(heads: Vec<(u64, u64, u64)>, bytes: Vec<u8>) {
             taken(&heads);
-            let _ = DatagramHeader::of(&bytes);
+            let _ = DatagramHeader::parse(&bytes);
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::interrupted("interrupted before anything was tried"));
     }
     let walk =
-        AutoTrial { tune, stop, end, purse: AlphaBudget::of(Design::ALPHA, proposals.len()), left: proposals.len() }
+        AutoTrial { tune, stop, end, purse: AlphaBudget::new(Design::ALPHA, proposals.len()), left: proposals.len() }
             .walk(&finding, proposals)?;
     tune.tell(&walk, |style| text::walk(&walk, style))?;
     Ok(ended(walk.interrupted))
@@ -102,7 +102,7 @@ fn under<T>(command: &[String], stop: &AtomicBool, act: impl FnOnce() -> T) -> R
 /// Returns the proposals of a finding: the command line of each action, under our own load.
 fn proposals(finding: &Finding, args: &TryArgs) -> Result<Vec<Proposal>, Failure> {
     let settings = finding.actions.iter().filter(|action| action.kind == ActionKind::Tunable);
-    let proposals: Vec<Proposal> = settings.filter_map(|action| Proposal::of(action, args)).collect();
+    let proposals: Vec<Proposal> = settings.filter_map(|action| Proposal::from_action(action, args)).collect();
     if proposals.is_empty() {
         let advice = finding.actions.first().map_or(String::new(), |action| format!("; {}", action.text));
         return Err(Failure::nothing(format!("{}, and no setting to try: {}{advice}", finding.key(), finding.summary)));
@@ -118,7 +118,7 @@ struct Proposal {
 
 impl Proposal {
     /// Parses an action; `None` if it names no trial.
-    fn of(action: &Action, own: &TryArgs) -> Option<Self> {
+    fn from_action(action: &Action, own: &TryArgs) -> Option<Self> {
         let proposed = TryArgs::of_words(&shlex::split(action.try_command.as_ref()?)?)?;
         let metric = if own.command.is_empty() { proposed.metric.clone() } else { own.metric.clone() };
         let args = TryArgs {
@@ -212,7 +212,7 @@ impl AutoTrial<'_> {
 
     /// Prepares the task and its load, with as many pairs as fit into its part of the time.
     fn prepared(&self, args: TryArgs, alpha: f64) -> Result<(Task, Load), Failure> {
-        let mut task = Task::of(&self.tune.machine, args)?;
+        let mut task = Task::from_args(&self.tune.machine, args)?;
         task.is_allowed()?;
         task.can_alternate()?;
         // One part is reserved for measuring all changes together at the end.
@@ -267,7 +267,7 @@ impl AutoTrial<'_> {
             let new = task.args.guard.iter().filter(|guard| !args.guard.contains(guard)).cloned().collect::<Vec<_>>();
             args.guard.extend(new);
         }
-        let task = Task::of(&self.tune.machine, args)?;
+        let task = Task::from_args(&self.tune.machine, args)?;
         // Do not give up helpful changes because earlier steps took longer than planned.
         let time = self.end.saturating_duration_since(Instant::now()).max(task.time_budget().least());
         let load = task.load(Some(time))?;

@@ -80,7 +80,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
         requests: Vec::new(),
         load: prepared.load(),
         measured: vec![measure.measured()],
-        meter: Box::new(SignalMeter::of(measure.selector().cloned().into_iter().collect())),
+        meter: Box::new(SignalMeter::new(measure.selector().cloned().into_iter().collect())),
     };
     let progress = progress();
     let tell = |step, steps| say_step(&progress, step, steps);

@@ -97,7 +97,7 @@ pub struct SignalMeter {
 
 impl SignalMeter {
     /// Creates a meter for these selectors; loads the BPF programs now, if needed.
-    pub fn of(selectors: Vec<SignalSelector>) -> Self {
+    pub fn new(selectors: Vec<SignalSelector>) -> Self {
         // Rarely read sources must be in each window.
         let mut sampler = (!selectors.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
         if let Some(sampler) = &mut sampler {

@@ -19,10 +19,10 @@ use task::Task;
 use whyslow_model::tune::Trial;
 use whyslow_show::text::tune as text;
 use whyslow_tune::experiment::{self, Design, LiveTestBed};
-use whyslow_tune::{Machine, Store};
+use whyslow_tune::{Machine, TuneFolder};
 
 pub fn run(args: &TryArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
+    let tune = Tune { machine: Machine::live(), store: TuneFolder::standard(), look };
     tune.mention_unread();
     if args.after {
         return before_after::after(&tune, args);
@@ -30,7 +30,7 @@ pub fn run(args: &TryArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     if args.auto {
         return auto::run(&tune, args);
     }
-    let task = Task::of(&tune.machine, args.clone())?;
+    let task = Task::from_args(&tune.machine, args.clone())?;
     if args.dry_run || task.wants_a_yes() {
         let rehearsal = task.rehearsal()?;
         tune.tell(&rehearsal, |style| text::rehearsal(&rehearsal, style))?;

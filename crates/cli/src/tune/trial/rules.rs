@@ -76,7 +76,7 @@ fn every_setting_that_a_rule_proposes_is_in_the_catalogue_and_can_be_tried() {
         }
         assert_eq!(is_risky, risk > Risk::Low, "{file}: {command}: {risk:?}");
         let before = args.before;
-        match Task::of(&Machine::live(), args) {
+        match Task::from_args(&Machine::live(), args) {
             Ok(task) => assert!(before || task.can_alternate().is_ok(), "{file}: {command}"),
             Err(e) => assert!(NOT_HERE.iter().any(|words| e.words().contains(words)), "{file}: {}", e.words()),
         }

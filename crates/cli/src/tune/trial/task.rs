@@ -22,7 +22,7 @@ pub struct Task {
 
 impl Task {
     /// Creates the task from the command line.
-    pub fn of(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
+    pub fn from_args(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
         let mut target = args.metric.clone().unwrap_or(TrialMetric::TIME);
         target.more_is_better |= args.higher_is_better;
         if args.command.is_empty() {
@@ -34,7 +34,7 @@ impl Task {
             .map(|change| whyslow_tune::parse_change(change))
             .collect::<Result<_, _>>()
             .map_err(failure)?;
-        let plan = Plan::of(machine, &format!("try {}", args.changes.join(" ")), &requests);
+        let plan = Plan::new(machine, &format!("try {}", args.changes.join(" ")), &requests);
         plan.all_possible().map_err(failure)?;
         if !plan.changes_anything() {
             return Err(Failure::usage("there is nothing to try: everything is already set"));
@@ -150,7 +150,7 @@ impl Task {
             requests: self.requests.clone(),
             load,
             measured: all.clone().map(TrialMetric::measured).collect(),
-            meter: Box::new(SignalMeter::of(all.filter_map(TrialMetric::selector).cloned().collect())),
+            meter: Box::new(SignalMeter::new(all.filter_map(TrialMetric::selector).cloned().collect())),
         }
     }
 }

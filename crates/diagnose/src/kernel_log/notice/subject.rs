@@ -18,7 +18,7 @@ pub struct MessageSubject {
 }
 
 impl MessageSubject {
-    fn of(kind: &str, name: impl Into<String>) -> Self {
+    fn new(kind: &str, name: impl Into<String>) -> Self {
         Self { subject: Subject::new(kind, name.into()), detail: None, aliases: Vec::new(), total: None }
     }
 
@@ -43,7 +43,7 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
             const LARGE: u64 = 50_000_000;
             number_after::<u64>(text, "size ").filter(|size| *size > LARGE).map(|_| MessageSubject::host())
         }
-        LogSubject::Limit(setting) => Some(MessageSubject::of("limit", setting)),
+        LogSubject::Limit(setting) => Some(MessageSubject::new("limit", setting)),
         LogSubject::Task => task(text),
         LogSubject::Cpu => Some(cpu(text)),
         LogSubject::Message => Some(message(text)),
@@ -52,19 +52,19 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
         LogSubject::ListeningSocket => listening_socket(text),
         LogSubject::Interface => interface(text),
         LogSubject::FileSystem => Some(file_system(text)),
-        LogSubject::Cgroup => Some(MessageSubject::of("cgroup", after(text, "controller in ")?.trim())),
-        LogSubject::NfsServer => Some(MessageSubject::of("mount", word_after(text, "server ")?)),
+        LogSubject::Cgroup => Some(MessageSubject::new("cgroup", after(text, "controller in ")?.trim())),
+        LogSubject::NfsServer => Some(MessageSubject::new("mount", word_after(text, "server ")?)),
         LogSubject::PageAllocation => Some(page_allocation(text)),
         LogSubject::Volume => volume(text),
-        LogSubject::Snapshot => Some(MessageSubject::of("volume", SNAPSHOT)),
+        LogSubject::Snapshot => Some(MessageSubject::new("volume", SNAPSHOT)),
         LogSubject::StoragePath => storage_path(text),
         LogSubject::CephOsd => {
             let number = number_after::<u32>(text, "libceph: osd")?;
-            Some(MessageSubject::of("array", "ceph").detail(format!("osd.{number}")))
+            Some(MessageSubject::new("array", "ceph").detail(format!("osd.{number}")))
         }
         LogSubject::PcieDevice => pcie_device(text),
         LogSubject::Crash => Some(MessageSubject::host()),
-        LogSubject::Interrupt => Some(MessageSubject::of("irq", number_after::<u32>(text, "IRQ #")?.to_string())),
+        LogSubject::Interrupt => Some(MessageSubject::new("irq", number_after::<u32>(text, "IRQ #")?.to_string())),
     }
 }
 
@@ -115,23 +115,23 @@ fn memory_module(text: &str) -> MessageSubject {
     let label = label.or_else(|| after(text, "ECC (@")?.split_once(") |").map(|(label, _)| label));
     let severity = if says(text, &[" UE ", "ncorrect"]) { "uncorrected" } else { "corrected" };
     let count = after(text, "EDAC MC").and_then(|rest| number_after::<u32>(rest, ": "));
-    let subject = MessageSubject::of("device", label.unwrap_or("memory")).detail(severity);
+    let subject = MessageSubject::new("device", label.unwrap_or("memory")).detail(severity);
     MessageSubject { total: count.map(f64::from), ..subject }
 }
 
 /// Parses `Possible SYN flooding on port 443.`, `... on port [::]:80.`
 fn listening_socket(text: &str) -> Option<MessageSubject> {
     let port = word_after(text, "on port ")?;
-    Some(MessageSubject::of("socket", if is_number(port) { format!("*:{port}") } else { port.to_owned() }))
+    Some(MessageSubject::new("socket", if is_number(port) { format!("*:{port}") } else { port.to_owned() }))
 }
 
 /// Finds the interface of a driver's message.
 fn interface(text: &str) -> Option<MessageSubject> {
     if let Some(name) = word_after(text, "for interface ") {
-        return Some(MessageSubject::of("interface", name));
+        return Some(MessageSubject::new("interface", name));
     }
     let mut names = text.split([' ', ':', ',', '(', ')']).filter(|word| is_interface(word));
-    Some(MessageSubject::of("interface", names.next()?))
+    Some(MessageSubject::new("interface", names.next()?))
 }
 
 /// Returns true if the word belongs to one of the few families of network interface names (systemd.net-naming-scheme(7)).
@@ -166,7 +166,7 @@ fn file_system(text: &str) -> MessageSubject {
     let subject = match known {
         Some(name) => {
             let aliases = vec![disk_of(&name).to_owned()];
-            MessageSubject { aliases, ..MessageSubject::of("device", name) }
+            MessageSubject { aliases, ..MessageSubject::new("device", name) }
         }
         None => MessageSubject::host(),
     };
@@ -190,7 +190,7 @@ fn page_allocation(text: &str) -> MessageSubject {
 fn volume(text: &str) -> Option<MessageSubject> {
     let number = text.split(": ").nth(2)?;
     let (_, minor) = number.split_once(':').filter(|(a, b)| is_number(a) && is_number(b))?;
-    Some(MessageSubject::of("device", format!("dm-{minor}")))
+    Some(MessageSubject::new("device", format!("dm-{minor}")))
 }
 
 /// Parses `device-mapper: multipath: 253:3: Failing path 8:32.`, in older kernels without the first number; `mpatha: sdc - tur
@@ -204,14 +204,14 @@ fn storage_path(text: &str) -> Option<MessageSubject> {
         return Some(MessageSubject { aliases: disk.into_iter().collect(), detail, ..subject });
     }
     if let Some(disk) = disk {
-        return Some(MessageSubject::of("device", disk));
+        return Some(MessageSubject::new("device", disk));
     }
     let (name, rest) = text.trim_start().split_once(": ")?;
     let name = name.strip_prefix("nvme ").unwrap_or(name);
     let disk = rest.split_once(" - ").map(|(disk, _)| disk.to_owned()).filter(|disk| is_device(disk));
     Some(MessageSubject {
         aliases: disk.into_iter().collect(),
-        ..MessageSubject::of("device", name).detail(rest.trim())
+        ..MessageSubject::new("device", name).detail(rest.trim())
     })
 }
 
@@ -220,5 +220,5 @@ fn pcie_device(text: &str) -> Option<MessageSubject> {
     let (device, rest) = text.split_once(": PCIe Bus Error: ")?;
     let (driver, address) = device.rsplit_once(' ').unwrap_or(("", device));
     let kinds: Vec<&str> = rest.split(", ").take(2).collect();
-    Some(MessageSubject::of("device", address).detail(format!("{driver} {}", kinds.join(", ")).trim()))
+    Some(MessageSubject::new("device", address).detail(format!("{driver} {}", kinds.join(", ")).trim()))
 }

@@ -3,10 +3,9 @@
 
 use super::HostArgs;
 use super::raw::{question, shown};
-use crate::failure::complain;
+use crate::failure::{OrFailure, complain};
 use crate::fleet::runtime;
-use crate::options::print;
-use crate::{Failure, Options, Span, Store};
+use crate::{DisplayOptions, Failure, Span, Store};
 use jiff::Timestamp;
 use object_store::path::Path as ObjectPath;
 use object_store::{Error as StoreError, ObjectStoreExt};
@@ -19,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whyslow_rollup::{Answer, LONGEST_ANSWER, Request, SigningKey, answer_path, request_path};
+use whyslow_command::print;
+use whyslow_rollup::{LONGEST_ANSWER, RecordingAnswer, RecordingRequest, SigningKey, answer_path, request_path};
 use whyslow_store::unpack;
 
 /// Intervals for polling for the answer, and for reporting that there is none yet.
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(2);
 const SAY: Duration = Duration::from_secs(30);
 
 /// Sends the request, waits for the answer, and explains or saves it.
-pub(super) fn run(args: &HostArgs, span: Span, key: &Path, options: &Options) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &HostArgs, span: Span, key: &Path, options: &DisplayOptions) -> Result<ExitCode, Failure> {
     let question = question(span, args.export.as_deref())?;
     let key = signing_key(key)?;
     if let Some(folder) = &args.save {
@@ -35,12 +35,12 @@ pub(super) fn run(args: &HostArgs, span: Span, key: &Path, options: &Options) ->
     }
     let valid_ms = i64::try_from(args.wait.as_millis()).unwrap_or(i64::MAX);
     let asked_ms = Timestamp::now().as_millisecond();
-    let request = Request::new(&args.host, (span.from_ms, span.to_ms), asked_ms, valid_ms).map_err(usage)?;
+    let request = RecordingRequest::new(&args.host, (span.from_ms, span.to_ms), asked_ms, valid_ms).map_err(usage)?;
     let extract = runtime()?.block_on(ask(&args.store.store.open()?, &request, &key, args.wait))?;
     match &args.save {
         Some(folder) => {
             unpack(&extract, folder).map_err(usage)?;
-            print(&format!("{}\n", shown(&command(&question, folder))))?;
+            print(format!("{}\n", shown(&command(&question, folder))))?;
             Ok(ExitCode::SUCCESS)
         }
         None => explain(&extract, &question, options.json),
@@ -69,7 +69,7 @@ fn make_empty(folder: &Path) -> Result<(), Failure> {
 
 /// Sends the request and returns the host's answer. Then deletes the answer if the store allows it; otherwise the
 /// compactor deletes it.
-async fn ask(store: &Store, request: &Request, key: &SigningKey, wait: Duration) -> Result<Vec<u8>, Failure> {
+async fn ask(store: &Store, request: &RecordingRequest, key: &SigningKey, wait: Duration) -> Result<Vec<u8>, Failure> {
     let host = &request.host;
     let place = |path: Result<String, _>| ObjectPath::parse(path.map_err(usage)?).map_err(usage);
     let (asked, answered) = (place(request_path(host, &key.public))?, place(answer_path(request))?);
@@ -87,9 +87,9 @@ async fn ask(store: &Store, request: &Request, key: &SigningKey, wait: Duration)
         ))
     })?;
     let _ = store.objects().delete(&answered).await;
-    match Answer::parse(&file, request).map_err(|error| Failure::usage(format!("{answered}: {error}")))? {
-        Answer::Extract(extract) => Ok(extract),
-        Answer::Refused(why) => Err(Failure::nothing(format!("{host} answers: {why}"))),
+    match RecordingAnswer::parse(&file, request).map_err(|error| Failure::usage(format!("{answered}: {error}")))? {
+        RecordingAnswer::Extract(extract) => Ok(extract),
+        RecordingAnswer::Refused(why) => Err(Failure::nothing(format!("{host} answers: {why}"))),
     }
 }
 
@@ -102,9 +102,9 @@ async fn answer(store: &Store, path: &ObjectPath, wait: Duration) -> Result<Opti
             Ok(found) if found.meta.size > LONGEST_ANSWER => {
                 return Err(Failure::usage(format!("{path}: longer than any answer")));
             }
-            Ok(found) => return Ok(Some(found.bytes().await?.to_vec())),
+            Ok(found) => return Ok(Some(found.bytes().await.or_failure()?.to_vec())),
             Err(StoreError::NotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error).or_failure(),
         }
         if begun.elapsed() >= wait {
             return Ok(None);

@@ -10,7 +10,7 @@ use whyslow_model::suggest::unknown;
 pub(super) fn run(host: &str, span: Span, export: Option<&str>, run: bool) -> Result<ExitCode, Failure> {
     let command = command(host, span, export)?;
     if !run {
-        crate::options::print(&format!("{}\n", shown(&command)))?;
+        whyslow_command::print(format!("{}\n", shown(&command)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let status = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).status();

@@ -3,7 +3,7 @@
 use super::minute;
 use crate::Span;
 use crate::cell::{double, text, timestamp};
-use crate::fleet::Rows;
+use crate::fleet::QueryRows;
 use crate::span::rfc3339;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -133,7 +133,7 @@ impl Entry {
 
 /// Reads the episodes from the rows of [`sql::episodes`](crate::sql::episodes); joins those that were cut at an hour
 /// boundary.
-pub(super) fn episodes(rows: &Rows) -> Vec<Entry> {
+pub(super) fn episodes(rows: &QueryRows) -> Vec<Entry> {
     let words = |cell: &Cell| text(cell).map(str::to_owned);
     let mut open: BTreeMap<(String, Option<String>, Option<String>), Entry> = BTreeMap::new();
     let mut done = Vec::new();
@@ -169,7 +169,7 @@ pub(super) fn episodes(rows: &Rows) -> Vec<Entry> {
 }
 
 /// Reads the changes from the rows of [`sql::changes`](crate::sql::changes).
-pub(super) fn changes(rows: &Rows) -> Vec<Entry> {
+pub(super) fn changes(rows: &QueryRows) -> Vec<Entry> {
     let words = |cell: &Cell| text(cell).map(str::to_owned);
     let change = |row: &Vec<Cell>| {
         let kind = EntryKind::Change {
@@ -225,14 +225,14 @@ mod tests {
 
     #[test]
     fn an_episode_that_is_cut_at_the_hour_is_one() {
-        let rows = Rows {
+        let rows = QueryRows {
             rows: vec![
                 row(3500, 3600, "disk.slow", Some("backup"), 40.0),
                 row(3610, 3700, "disk.slow", Some("backup"), 50.0),
                 row(3720, 3730, "disk.slow", Some("backup"), 1.0),
                 row(3600, 3700, "disk.slow", None, 8.0),
             ],
-            ..Rows::default()
+            ..QueryRows::default()
         };
         let (entries, more) = most_important(episodes(&rows), 2);
         assert_eq!(more, 1, "the least");

@@ -1,11 +1,10 @@
 //! HTTP API of the page. `docs/fleet.md` describes it.
 
 use super::cache::AnswerCache;
-use super::host_page::{self, PagePart};
+use super::host_page::{self, HostPagePart};
 use super::{charts, heat, keys};
-use crate::args::in_one_line;
 use crate::commands::change::{self, ChangeId, ChangeOptions};
-use crate::commands::sick::{self, Key};
+use crate::commands::sick::{self, GroupKey};
 use crate::commands::why::{self, WhyOptions};
 use crate::commands::{Answer, host};
 use crate::period::duration;
@@ -69,26 +68,26 @@ struct RawCommand {
     command: String,
 }
 
-impl From<Failure> for ApiError {
-    fn from(failure: Failure) -> Self {
-        if failure.is_nothing() { Self::NotFound(failure.to_string()) } else { Self::Busy(failure.to_string()) }
-    }
+fn api_error(failure: Failure) -> ApiError {
+    if failure.is_nothing() { ApiError::NotFound(failure.to_string()) } else { ApiError::Busy(failure.to_string()) }
 }
 
 impl Api {
     fn answer(&self, what: &str, asked: &PageRequest) -> Result<String, ApiError> {
         match what {
-            "heat" => self.ask(asked, &[], |fleet, _| document(fleet, HEAT, heat::heat(fleet)?)),
+            "heat" => self.ask(asked, &[], |fleet, _| document(fleet, HEAT, heat::heat(fleet))),
             "sick" => self.ask(asked, &["by", "finding"], sick),
-            "keys" => self.ask(asked, &[], |fleet, _| document(fleet, KEYS, Keys { keys: keys::keys(fleet)? })),
+            "keys" => {
+                self.ask(asked, &[], |fleet, _| document(fleet, KEYS, keys::keys(fleet).map(|keys| Keys { keys })))
+            }
             "property" => self.ask(asked, &["by"], |fleet, parameters| {
                 let by = parameters.needed("by")?;
-                document(fleet, PROPERTY, keys::property(fleet, by, &key(by)?)?)
+                document(fleet, PROPERTY, keys::property(fleet, by, &key(by)?))
             }),
             "why" => self.ask(asked, &["finding", "before", "within"], why),
             "change" => self.ask(asked, &["id", "window", "settle", "within"], change),
             "host" => self.ask(asked, &["host"], |fleet, parameters| {
-                let report = host::report(fleet, parameters.needed("host")?, 0)?;
+                let report = host::report(fleet, parameters.needed("host")?, 0);
                 document(fleet, host::SCHEMA, report)
             }),
             "page" => self.ask(asked, &["host", "intervals", "charts", "only"], host_page),
@@ -106,7 +105,7 @@ impl Api {
         known: &[&str],
         answer: impl FnOnce(&Fleet, &Parameters<'_>) -> Result<String, ApiError>,
     ) -> Result<String, ApiError> {
-        let parameters = Parameters::of(asked, &[known, &TIME[..]].concat())?;
+        let parameters = Parameters::parse(asked, &[known, &TIME[..]].concat())?;
         let span = span(&parameters)?;
         let document = self.answers.get(&question(asked), || {
             let _visit = self.gate.enter()?;
@@ -144,12 +143,16 @@ fn span(parameters: &Parameters<'_>) -> Result<Span, ApiError> {
     }
 }
 
-fn document<T: Serialize>(fleet: &Fleet, schema: &'static str, content: T) -> Result<String, ApiError> {
-    Ok(json::line(&Answer::of(fleet, schema, content)))
+fn document<T: Serialize>(
+    fleet: &Fleet,
+    schema: &'static str,
+    content: Result<T, Failure>,
+) -> Result<String, ApiError> {
+    Ok(json::line(&Answer::new(fleet, schema, content.map_err(api_error)?)))
 }
 
-fn key(by: &str) -> Result<Key, ApiError> {
-    Key::parse(by).map_err(|error| ApiError::BadRequest(format!("by={by}: {error}")))
+fn key(by: &str) -> Result<GroupKey, ApiError> {
+    GroupKey::parse(by).map_err(|error| ApiError::BadRequest(format!("by={by}: {error}")))
 }
 
 /// Parses a command's options from the parameters with the same names; the others keep their command-line defaults.
@@ -157,25 +160,25 @@ fn options<O: Args>(parameters: &Parameters<'_>, names: &[&str]) -> Result<O, Ap
     let given = names.iter().filter_map(|name| Some(format!("--{name}={}", parameters.text(name)?)));
     let command = O::augment_args(Command::new("question").no_binary_name(true));
     let parsed = command.try_get_matches_from(given).and_then(|matches| O::from_arg_matches(&matches));
-    parsed.map_err(|error| ApiError::BadRequest(in_one_line(&error)))
+    parsed.map_err(|error| ApiError::BadRequest(whyslow_command::in_one_line(&error.to_string())))
 }
 
 fn sick(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
     let by = parameters.text("by").map(key).transpose()?;
-    let answer = sick::sick(fleet, parameters.text("finding"), by.as_ref(), MOST_HOSTS)?;
+    let answer = sick::sick(fleet, parameters.text("finding"), by.as_ref(), MOST_HOSTS);
     document(fleet, sick::SCHEMA, answer)
 }
 
 fn why(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
     let finding = parameters.needed("finding")?;
     let options: WhyOptions = options(parameters, &["before", "within"])?;
-    document(fleet, why::SCHEMA, why::ask(fleet, finding, &options)?)
+    document(fleet, why::SCHEMA, why::ask(fleet, finding, &options))
 }
 
 fn change(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
     let options: ChangeOptions = options(parameters, &["window", "settle", "within"])?;
     let id = parameters.text("id").map(str::parse::<ChangeId>).transpose().map_err(ApiError::BadRequest)?;
-    document(fleet, change::SCHEMA, change::ask(fleet, id.as_ref(), &options)?)
+    document(fleet, change::SCHEMA, change::ask(fleet, id.as_ref(), &options))
 }
 
 fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
@@ -187,18 +190,19 @@ fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiEr
         Some(others) if others.is_empty() => Vec::new(),
         Some(others) => charts_named(&others.join(",")).map_err(ApiError::BadRequest)?,
     };
-    let part = PagePart {
+    let part = HostPagePart {
         specs,
         with_lost: named.is_none_or(|list| list.split(',').any(|id| id == charts::LOST)),
         intervals: parameters.number("intervals", 1..=MOST_INTERVALS)?.unwrap_or(INTERVALS),
-        content: PageContent::of(parameters)?,
+        content: PageContent::parse(parameters)?,
     };
-    Ok(json::line(&host_page::page(fleet, parameters.needed("host")?, part)?))
+    let page = host_page::page(fleet, parameters.needed("host")?, part).map_err(api_error)?;
+    Ok(json::line(&page))
 }
 
 /// Returns the command that asks a host about its own recording; this does not need the store.
 fn raw(asked: &PageRequest) -> Result<String, ApiError> {
-    let parameters = Parameters::of(asked, &["host", "export", "since", "from", "to"])?;
+    let parameters = Parameters::parse(asked, &["host", "export", "since", "from", "to"])?;
     let command = host::raw_command(parameters.needed("host")?, span(&parameters)?, parameters.text("export"));
     let command = command.map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
     Ok(json::line(&RawCommand { schema: RAW, command }))
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_time_is_the_last_part_or_has_two_ends() {
-        let of = |parameters: &[(&str, &str)]| span(&Parameters::of(&asked(parameters), &TIME).unwrap());
+        let of = |parameters: &[(&str, &str)]| span(&Parameters::parse(&asked(parameters), &TIME).unwrap());
         assert_eq!(of(&[("from", "10"), ("to", "20.5")]), Ok(Span { from_ms: 10_000, to_ms: 20_500 }));
         let hour = of(&[("since", "1h")]).unwrap();
         assert_eq!(hour.to_ms - hour.from_ms, 3_600_000);

@@ -5,7 +5,7 @@
 //! has one sample more than minutes.
 
 use crate::cell::{double, integer, text, timestamp};
-use crate::fleet::Rows;
+use crate::fleet::QueryRows;
 use crate::{Failure, Fleet, sql};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use whyslow_model::chart::{Chart, ChartKind, ChartSeries};
 use whyslow_model::key::{KeyPart, KeyPartKind};
 use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::value::{Counter, Gauge, State, Value};
-use whyslow_rollup::{Cell, Table, table};
+use whyslow_rollup::{Cell, TableSpec, table};
 use whyslow_series::{ChartAxes, ChartBuilder, ChartSpec};
 
 const MINUTE_MS: i64 = 60_000;
@@ -41,7 +41,7 @@ impl Minutes {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn of(fleet: &Fleet, host: &str) -> Result<Self, Failure> {
+    pub fn read(fleet: &Fleet, host: &str) -> Result<Self, Failure> {
         let mut minutes = Self::default();
         for row in fleet.query(&sql::host_minutes(fleet.span(), host))?.rows {
             let Some(at) = timestamp(&row[0]) else { continue };
@@ -138,7 +138,7 @@ pub fn charts(
 /// A metric family and its table.
 struct Source {
     family: &'static FamilyInfo,
-    table: &'static Table,
+    table: &'static TableSpec,
     /// True if each row is the sum over all entities.
     is_sum: bool,
 }
@@ -172,7 +172,7 @@ impl Source {
     /// Passes the readings of the table's rows to `add`: time, key columns and metrics.
     fn read(
         &self,
-        rows: &Rows,
+        rows: &QueryRows,
         selection: &ColumnSelection,
         minutes: &Minutes,
         mut add: impl FnMut(ColumnReading<'_>),
@@ -273,7 +273,7 @@ mod tests {
         let mut builder = ChartBuilder::new(charts_named(id).unwrap(), axes);
         let selections = builder.selections();
         let source = source(selections[0].family).unwrap();
-        let rows = Rows { rows, ..Rows::default() };
+        let rows = QueryRows { rows, ..QueryRows::default() };
         source.read(&rows, &selections[0], minutes, |reading| builder.add(0, reading));
         builder.finish().remove(0)
     }

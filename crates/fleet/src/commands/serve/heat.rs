@@ -50,7 +50,7 @@ pub struct HeatRow {
     pub missing: Option<Missing>,
     /// Of each piece the share of time lost, 0..1; `null` where the host was not judged.
     #[schemars(with = "Vec<Option<f64>>")]
-    pub shares: Vec<Share>,
+    pub shares: Vec<HeatShare>,
     /// What it lost the most to in a piece: the number of the piece, and that of the finding.
     pub causes: Vec<(usize, usize)>,
 }
@@ -67,9 +67,9 @@ pub enum Missing {
 
 /// A share of time, rounded to a thousandth when serialized: a fleet has a million of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share(pub Option<f64>);
+pub struct HeatShare(pub Option<f64>);
 
-impl Serialize for Share {
+impl Serialize for HeatShare {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             None => to.serialize_none(),
@@ -89,7 +89,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(span: Span) -> Self {
+    fn from_span(span: Span) -> Self {
         let length = |minutes: i64| minutes * MINUTE_MS;
         let fits = |minutes: &&i64| (span.to_ms - span.from_ms) / length(**minutes) <= MOST_PIECES;
         let minutes = LENGTHS.iter().find(fits).copied().unwrap_or(LENGTHS[LENGTHS.len() - 1]);
@@ -127,7 +127,7 @@ impl Pieces {
 /// # Errors
 /// Fails if the store cannot be read.
 pub fn heat(fleet: &Fleet) -> Result<HeatMap, Failure> {
-    let pieces = Pieces::of(fleet.span());
+    let pieces = Pieces::from_span(fleet.span());
     let mut observed = sick::hosts(fleet, None)?;
     let not_reporting = sick::not_reporting(fleet, &observed)?;
     let mut names: Vec<String> = observed.iter().map(|host| host.host.clone()).collect();
@@ -137,7 +137,7 @@ pub fn heat(fleet: &Fleet) -> Result<HeatMap, Failure> {
     observed.sort_by(|a, b| b.lost_s.total_cmp(&a.lost_s).then_with(|| a.host.cmp(&b.host)));
     let to_ms = fleet.span().to_ms;
     let of_observed = observed.into_iter().map(|host| HeatRow {
-        shares: shares.remove(&host.host).unwrap_or_else(|| vec![Share(None); pieces.count]),
+        shares: shares.remove(&host.host).unwrap_or_else(|| vec![HeatShare(None); pieces.count]),
         causes: causes.remove(&host.host).unwrap_or_default(),
         finding: host.findings.first().map(|lost| lost.finding.clone()),
         last: rfc3339(host.last_ms),
@@ -153,7 +153,7 @@ pub fn heat(fleet: &Fleet) -> Result<HeatMap, Failure> {
         finding: None,
         last: host.last,
         missing: Some(Missing::NotReporting),
-        shares: vec![Share(None); pieces.count],
+        shares: vec![HeatShare(None); pieces.count],
         causes: Vec::new(),
     });
     Ok(HeatMap {
@@ -166,8 +166,8 @@ pub fn heat(fleet: &Fleet) -> Result<HeatMap, Failure> {
 }
 
 /// Returns the shares of each host; `names` must be sorted.
-fn shares(fleet: &Fleet, pieces: Pieces, names: &[String]) -> Result<HashMap<String, Vec<Share>>, Failure> {
-    let mut shares: HashMap<String, Vec<Share>> = HashMap::new();
+fn shares(fleet: &Fleet, pieces: Pieces, names: &[String]) -> Result<HashMap<String, Vec<HeatShare>>, Failure> {
+    let mut shares: HashMap<String, Vec<HeatShare>> = HashMap::new();
     for some in names.chunks(HOSTS_AT_ONCE) {
         let (Some(first), Some(last)) = (some.first(), some.last()) else { continue };
         for row in fleet.query(&sql::lost_in_pieces(fleet.span(), (first, last), pieces.minutes))?.rows {
@@ -175,8 +175,8 @@ fn shares(fleet: &Fleet, pieces: Pieces, names: &[String]) -> Result<HashMap<Str
             let judged = double(&row[3]).filter(|judged| *judged > 0.0);
             let share = judged.map(|judged| double(&row[2]).unwrap_or(0.0) / judged);
             if let Some(at) = pieces.at(at) {
-                let none = || vec![Share(None); pieces.count];
-                shares.entry(host.to_owned()).or_insert_with(none)[at] = Share(share);
+                let none = || vec![HeatShare(None); pieces.count];
+                shares.entry(host.to_owned()).or_insert_with(none)[at] = HeatShare(share);
             }
         }
     }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn pieces_are_as_long_as_the_span_wants() {
         let lengths = [1, 6, 24, 168, 720].map(|hours| {
-            let pieces = Pieces::of(span(hours));
+            let pieces = Pieces::from_span(span(hours));
             assert_eq!(pieces.start_ms.rem_euclid(pieces.length_ms()), 0);
             assert!(pieces.start_ms <= span(hours).from_ms, "{pieces:?}");
             let end = pieces.start_ms + pieces.count as i64 * pieces.length_ms();
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn shares_are_short_in_json() {
-        let shares = [None, Some(0.0), Some(0.000_01), Some(0.123_456), Some(1.2)].map(Share);
+        let shares = [None, Some(0.0), Some(0.000_01), Some(0.123_456), Some(1.2)].map(HeatShare);
         assert_eq!(serde_json::to_string(&shares).unwrap(), "[null,0,0.001,0.123,1.0]");
     }
 }

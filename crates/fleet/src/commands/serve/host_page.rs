@@ -13,7 +13,7 @@ use whyslow_series::ChartSpec;
 use whyslow_serve::PageContent;
 
 /// The requested part of the page.
-pub struct PagePart {
+pub struct HostPagePart {
     /// Requested charts.
     pub specs: Vec<&'static ChartSpec>,
     /// Whether the chart of lost time is requested.
@@ -28,7 +28,7 @@ pub struct PagePart {
 ///
 /// # Errors
 /// Fails if the store cannot be read or has no data from the host.
-pub fn page(fleet: &Fleet, host: &str, part: PagePart) -> Result<PageData, Failure> {
+pub fn page(fleet: &Fleet, host: &str, part: HostPagePart) -> Result<PageData, Failure> {
     let span = fleet.span();
     let seconds = |ms: i64| ms as f64 / 1e3;
     let mut page = PageData {
@@ -44,7 +44,7 @@ pub fn page(fleet: &Fleet, host: &str, part: PagePart) -> Result<PageData, Failu
         page.charts.extend(part.specs.iter().filter(|spec| charts::can_be_drawn(spec)).map(|spec| spec.outline()));
         return Ok(page);
     }
-    let minutes = Minutes::of(fleet, host)?;
+    let minutes = Minutes::read(fleet, host)?;
     if part.content.has_charts() {
         page.charts.extend(part.with_lost.then(|| minutes.lost_chart()));
         page.charts.extend(charts::charts(fleet, host, &minutes, part.specs, part.intervals)?);
@@ -63,7 +63,7 @@ fn explain(fleet: &Fleet, report: &HostReport, minutes: &Minutes) -> Explanation
         end: rfc3339(span.to_ms),
         samples: minutes.samples,
         missed: minutes.missed,
-        ..Explanation::of(String::new())
+        ..Explanation::for_recording(String::new())
     };
     for entry in &report.timeline {
         match &entry.kind {
@@ -118,7 +118,7 @@ fn episode(entry: &Entry, report: &HostReport) -> Option<Episode> {
     let window = TimeSpan {
         start: Some(entry.at.clone()),
         end: entry.until.clone(),
-        ..TimeSpan::of(Origin::Recording, seconds, 0)
+        ..TimeSpan::new(Origin::Recording, seconds, 0)
     };
     let key = finding.subject.key_of(&finding.id);
     let diagnosis =

@@ -1,7 +1,7 @@
 //! Keys for grouping hosts, and each host's value of a key.
 
 use crate::cell::text;
-use crate::commands::sick::{self, Key};
+use crate::commands::sick::{self, GroupKey};
 use crate::table::INVENTORY_REACH_MS;
 use crate::{Failure, Fleet, sql};
 use schemars::JsonSchema;
@@ -37,10 +37,10 @@ pub struct PropertyOfHosts {
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub fn property(fleet: &Fleet, by: &str, key: &Key) -> Result<PropertyOfHosts, Failure> {
+pub fn property(fleet: &Fleet, by: &str, key: &GroupKey) -> Result<PropertyOfHosts, Failure> {
     let values = match key {
-        Key::Finding => BTreeMap::new(),
-        Key::Property { kind, name } => sick::properties(fleet, kind, name)?.into_iter().collect(),
+        GroupKey::Finding => BTreeMap::new(),
+        GroupKey::Property { kind, name } => sick::properties(fleet, kind, name)?.into_iter().collect(),
     };
     Ok(PropertyOfHosts { by: by.to_owned(), values })
 }

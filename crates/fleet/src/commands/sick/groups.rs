@@ -15,7 +15,7 @@ const WITHOUT: &str = "(not known)";
 
 /// Key for grouping hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum GroupKey {
     /// By what they lost time to: a host can be in several groups.
     Finding,
     /// By a property of the inventory.
@@ -27,7 +27,7 @@ pub enum Key {
     },
 }
 
-impl Key {
+impl GroupKey {
     /// Parses `finding`, `kernel`, `model`, a label, or `KIND/NAME`.
     ///
     /// # Errors
@@ -71,18 +71,18 @@ pub struct Group {
 }
 
 /// Returns the groups, the one with the greatest share of sick hosts first.
-pub(super) fn groups(fleet: &Fleet, key: &Key, hosts: &[SickHost]) -> Result<Vec<Group>, Failure> {
+pub(super) fn groups(fleet: &Fleet, key: &GroupKey, hosts: &[SickHost]) -> Result<Vec<Group>, Failure> {
     let properties = match key {
-        Key::Finding => HashMap::new(),
-        Key::Property { kind, name } => properties(fleet, kind, name)?,
+        GroupKey::Finding => HashMap::new(),
+        GroupKey::Property { kind, name } => properties(fleet, kind, name)?,
     };
     let mut members: BTreeMap<Option<&str>, Vec<&SickHost>> = BTreeMap::new();
     for host in hosts {
         match key {
-            Key::Finding => {
+            GroupKey::Finding => {
                 host.findings.iter().for_each(|lost| members.entry(Some(&lost.finding)).or_default().push(host));
             }
-            Key::Property { .. } => {
+            GroupKey::Property { .. } => {
                 members.entry(properties.get(&host.host).map(String::as_str)).or_default().push(host);
             }
         }
@@ -101,8 +101,8 @@ pub(in super::super) fn properties(fleet: &Fleet, kind: &str, name: &str) -> Res
     Ok(rows.iter().filter_map(pair).collect())
 }
 
-fn group(key: &Key, value: Option<&str>, hosts: &[&SickHost]) -> Group {
-    let is_of_group = |lost: &&LostTo| *key != Key::Finding || Some(lost.finding.as_str()) == value;
+fn group(key: &GroupKey, value: Option<&str>, hosts: &[&SickHost]) -> Group {
+    let is_of_group = |lost: &&LostTo| *key != GroupKey::Finding || Some(lost.finding.as_str()) == value;
     let lost: Vec<&LostTo> = hosts.iter().flat_map(|host| &host.findings).filter(is_of_group).collect();
     let mut by_finding: BTreeMap<&str, f64> = BTreeMap::new();
     for lost in &lost {
@@ -114,15 +114,15 @@ fn group(key: &Key, value: Option<&str>, hosts: &[&SickHost]) -> Group {
         hosts: hosts.len(),
         sick: hosts.iter().filter(|host| host.is_sick()).count(),
         lost_s: match key {
-            Key::Finding => lost.iter().map(|lost| lost.lost_s).sum(),
-            Key::Property { .. } => hosts.iter().map(|host| host.lost_s).sum(),
+            GroupKey::Finding => lost.iter().map(|lost| lost.lost_s).sum(),
+            GroupKey::Property { .. } => hosts.iter().map(|host| host.lost_s).sum(),
         },
         judged_s: hosts.iter().map(|host| host.judged_s).sum(),
-        finding: most.filter(|_| *key != Key::Finding),
+        finding: most.filter(|_| *key != GroupKey::Finding),
     }
 }
 
-pub(super) fn draw(sheet: &mut Sheet, key: &Key, groups: &[Group]) {
+pub(super) fn draw(sheet: &mut Sheet, key: &GroupKey, groups: &[Group]) {
     const MOST: usize = 6;
     sheet.blank();
     let rows = groups.iter().take(MOST).map(|group| {
@@ -168,22 +168,22 @@ mod tests {
 
     #[test]
     fn keys_are_read() {
-        let property = |kind: &str, name: &str| Ok(Key::Property { kind: kind.into(), name: name.into() });
-        assert_eq!(Key::parse("finding"), Ok(Key::Finding));
-        assert_eq!(Key::parse("kernel"), property("kernel", "release"));
-        assert_eq!(Key::parse("rack"), property("label", "rack"));
-        assert_eq!(Key::parse("sysctl/vm.swappiness"), property("sysctl", "vm.swappiness"));
-        assert!(Key::parse("").is_err() && Key::parse("sysctl/").is_err());
+        let property = |kind: &str, name: &str| Ok(GroupKey::Property { kind: kind.into(), name: name.into() });
+        assert_eq!(GroupKey::parse("finding"), Ok(GroupKey::Finding));
+        assert_eq!(GroupKey::parse("kernel"), property("kernel", "release"));
+        assert_eq!(GroupKey::parse("rack"), property("label", "rack"));
+        assert_eq!(GroupKey::parse("sysctl/vm.swappiness"), property("sysctl", "vm.swappiness"));
+        assert!(GroupKey::parse("").is_err() && GroupKey::parse("sysctl/").is_err());
     }
 
     #[test]
     fn a_group_is_the_sum_of_its_hosts() {
         let (a, b) = (host("a", &[("disk", 50.0), ("cpu", 4.0)]), host("b", &[("cpu", 6.0)]));
-        let role = Key::parse("role").unwrap();
+        let role = GroupKey::parse("role").unwrap();
         let all = group(&role, Some("db"), &[&a, &b]);
         assert_eq!((all.hosts, all.sick, all.lost_s, all.judged_s), (2, 1, 60.0, 2000.0), "0.6 % is not sick");
         assert_eq!(all.finding.as_deref(), Some("disk"));
-        let cpu = group(&Key::Finding, Some("cpu"), &[&a, &b]);
+        let cpu = group(&GroupKey::Finding, Some("cpu"), &[&a, &b]);
         assert_eq!((cpu.hosts, cpu.lost_s, cpu.finding), (2, 10.0, None));
     }
 }

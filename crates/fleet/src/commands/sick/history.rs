@@ -23,20 +23,20 @@ const LEAST_PIECES: usize = 4;
 
 /// Onset of a finding on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Since {
+pub struct SickSince {
     /// Start of its first episode after a healthy hour, in milliseconds since 1970.
     pub ms: i64,
     /// Whether it may have begun earlier: the data examined contain no healthy hour before it.
     pub or_earlier: bool,
 }
 
-impl Since {
+impl SickSince {
     pub(super) fn in_words(&self) -> String {
         if self.or_earlier { format!("{} or earlier", minute(self.ms)) } else { minute(self.ms) }
     }
 }
 
-/// A [`Since`] as it is written.
+/// A [`SickSince`] as it is written.
 #[derive(JsonSchema, Serialize)]
 pub(super) struct SinceDocument {
     /// The beginning of its first episode after a healthy hour.
@@ -45,7 +45,7 @@ pub(super) struct SinceDocument {
     or_earlier: bool,
 }
 
-impl Serialize for Since {
+impl Serialize for SickSince {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         SinceDocument { at: rfc3339(self.ms), or_earlier: self.or_earlier }.serialize(to)
     }
@@ -97,7 +97,7 @@ struct Minute {
 }
 
 impl History {
-    pub(super) fn of<'a>(fleet: &Fleet, hosts: impl Iterator<Item = &'a str> + Clone) -> Result<Self, Failure> {
+    pub(super) fn read<'a>(fleet: &Fleet, hosts: impl Iterator<Item = &'a str> + Clone) -> Result<Self, Failure> {
         let span = fleet.span();
         let mut history = Self { span, minutes: HashMap::new(), episodes: HashMap::new() };
         for row in fleet.query(&sql::minutes(span, hosts.clone()))?.rows {
@@ -116,7 +116,7 @@ impl History {
     }
 
     /// Returns since when a host has a finding.
-    pub(super) fn since(&self, host: &str, finding: &str) -> Option<Since> {
+    pub(super) fn since(&self, host: &str, finding: &str) -> Option<SickSince> {
         let episodes = self.episodes.get(&(host.to_owned(), finding.to_owned()))?;
         let first = episodes.first()?;
         let (mut began, mut until, mut is_first) = (first, first.until, true);
@@ -127,7 +127,7 @@ impl History {
             until = until.max(episode.until);
         }
         let is_at_beginning = began.began_before || began.at - self.span.from_ms < HEALTHY_MS;
-        Some(Since { ms: began.at, or_earlier: is_first && is_at_beginning })
+        Some(SickSince { ms: began.at, or_earlier: is_first && is_at_beginning })
     }
 
     fn is_observed(&self, host: &str, from: i64, to: i64) -> bool {

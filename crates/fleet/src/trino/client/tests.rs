@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use whyslow_rollup::Cell;
 
 /// Queries a mock coordinator for at most this many rows.
-fn ask(stand_in: &StandIn, most: usize) -> Result<Rows, Failure> {
+fn ask(stand_in: &StandIn, most: usize) -> Result<QueryRows, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limits = Limits { answer: Duration::from_secs(2), idle: Duration::from_millis(500) };
     let client = Client::with_limits(&stand_in.address, limits).unwrap();

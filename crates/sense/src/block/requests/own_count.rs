@@ -59,7 +59,7 @@ mod tests {
             format!("   8       {number} {name} {reads} 0 8 1 {writes} 0 8 1 0 1 2 0 0 0 0 0 0\n")
         };
         let text = format!("{}{}{}", line(0, "sda"), line(1, "sda1"), line(16, "dm-0"));
-        CapturedTree::of(&[
+        CapturedTree::with_files(&[
             ("proc/diskstats", &text),
             ("sys/block/sda/mq/0/cpu_list", "0\n"),
             ("sys/block/dm-0/size", "8\n"),

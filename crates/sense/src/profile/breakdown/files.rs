@@ -141,7 +141,7 @@ pub(super) struct Peer {
 }
 
 impl Peers {
-    pub(super) fn of(&self, file: &OpenFile) -> Option<&Peer> {
+    pub(super) fn peer(&self, file: &OpenFile) -> Option<&Peer> {
         self.known.get(file)?.as_ref()
     }
 
@@ -285,7 +285,7 @@ mod tests {
         peers.look_up(&files, &wanted, &root);
         assert!(!peers.lacks(&files, &wanted));
         let [client_end, server_end, reader_end, writer_end] =
-            descriptors.map(|d| peers.of(files.get(own, d).unwrap()).unwrap());
+            descriptors.map(|d| peers.peer(files.get(own, d).unwrap()).unwrap());
         let address = |stream: &TcpStream| Some(stream.peer_addr().unwrap().to_string());
         assert_eq!(client_end, &Peer { pid: Some(own), address: address(&client), is_client: false });
         assert_eq!(server_end, &Peer { pid: Some(own), address: address(&server), is_client: true });
@@ -306,7 +306,7 @@ mod tests {
         [&client, &server].iter().for_each(|stream| files.note(own, stream.as_raw_fd(), &root));
         let mut peers = Peers::default();
         peers.look_up(&files, &Wanted::default(), &root);
-        let of = |stream: &UnixStream| peers.of(files.get(own, stream.as_raw_fd()).unwrap()).cloned();
+        let of = |stream: &UnixStream| peers.peer(files.get(own, stream.as_raw_fd()).unwrap()).cloned();
         assert_eq!(of(&client), Some(Peer { pid: Some(own), address: None, is_client: false }));
         assert_eq!(of(&server), Some(Peer { pid: Some(own), address: None, is_client: true }));
     }
@@ -330,7 +330,7 @@ mod tests {
         let mut peers = Peers::default();
         peers.look_up(&files, &wanted, &root);
         let [of_local, of_asks, of_server, of_connected] =
-            descriptors.map(|d| peers.of(files.get(own, d).unwrap()).cloned());
+            descriptors.map(|d| peers.peer(files.get(own, d).unwrap()).cloned());
         // A socket that receives from others has only clients.
         assert_eq!(of_local, Some(Peer { pid: None, address: None, is_client: true }));
         assert_eq!(of_asks, Some(Peer { pid: Some(own), address: None, is_client: false }));

@@ -96,7 +96,7 @@ impl BreakdownTracer {
     pub fn start(root: Root) -> Result<Self, SourceError> {
         target::require_own_numbers(&root)?;
         let symbols = KernelSymbols::read(&root);
-        let functions = WaitFunctions::of(&symbols)?;
+        let functions = WaitFunctions::from_symbols(&symbols)?;
         let mut object = Object::load("breakdown", include_object!("breakdown"), &root)?;
         object.set_element("period", 0, period(HZ))?;
         let clock = Clock::start(&mut object, HZ, &root)?;

@@ -262,7 +262,7 @@ impl<'a> PartSums<'a> {
         if let Some(file) = file
             && !is_known
             && matches!(kind, TimeKind::Receive | TimeKind::Send | TimeKind::Connect | TimeKind::Pipe)
-            && let Some(peer) = self.sources.peers.of(file)
+            && let Some(peer) = self.sources.peers.peer(file)
         {
             // The process that sent a datagram to a Unix socket.
             let sender = (peer.is_client && peer.pid.is_none() && slice.flags & INTERRUPT == 0).then_some(slice.other);

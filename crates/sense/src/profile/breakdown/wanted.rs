@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::testing::never_panics;
 
-    fn of(line: &str) -> Wanted {
+    fn parsed(line: &str) -> Wanted {
         wanted(std::process::id(), line, &Root::live())
     }
 
@@ -106,11 +106,14 @@ mod tests {
         let call = |number: i64, count: u32| {
             format!("{number} {:#x} {count:#x} 0xffffffff 0x0 0x0 0x0\n", one.as_ptr() as u64)
         };
-        assert_eq!(of(&call(libc::SYS_ppoll, 1)), Wanted { file: 7, polled: Some(libc::POLLIN as u16), lock: None });
-        assert_eq!(of(&call(libc::SYS_ppoll, 2)).file, -1);
-        assert_eq!(of(&format!("{} 0x7 0x0 0x0 0x0 0x0 0x0\n", libc::SYS_pselect6)).file, -1);
-        assert_eq!(of(&format!("{} 0x7 0x0 0x0 0x0 0x0 0x0\n", libc::SYS_read)).file, 7);
-        assert_eq!((of("running").file, of("-1 0x7ffe 0x7f11").file, of("").file), (-1, -1, -1));
+        assert_eq!(
+            parsed(&call(libc::SYS_ppoll, 1)),
+            Wanted { file: 7, polled: Some(libc::POLLIN as u16), lock: None }
+        );
+        assert_eq!(parsed(&call(libc::SYS_ppoll, 2)).file, -1);
+        assert_eq!(parsed(&format!("{} 0x7 0x0 0x0 0x0 0x0 0x0\n", libc::SYS_pselect6)).file, -1);
+        assert_eq!(parsed(&format!("{} 0x7 0x0 0x0 0x0 0x0 0x0\n", libc::SYS_read)).file, 7);
+        assert_eq!((parsed("running").file, parsed("-1 0x7ffe 0x7f11").file, parsed("").file), (-1, -1, -1));
     }
 
     #[test]
@@ -118,7 +121,7 @@ mod tests {
         // Semaphore 3: decrement by 1 with SEM_UNDO, the same without, and increment by 1.
         let [taken, counted, given] = [[3_i16, -1, 0x1000], [3, -1, 0], [3, 1, 0x1000]];
         let lock = |operation: &[i16; 3]| {
-            of(&format!("{} 0x20 {:#x} 0x1 0x0 0x0 0x0\n", libc::SYS_semop, operation.as_ptr() as u64)).lock
+            parsed(&format!("{} 0x20 {:#x} 0x1 0x0 0x0 0x0\n", libc::SYS_semop, operation.as_ptr() as u64)).lock
         };
         assert_eq!(lock(&taken), Some(Lock::Semaphore { set: 32, number: 3 }));
         assert_eq!((lock(&counted), lock(&given)), (None, None));
@@ -127,7 +130,7 @@ mod tests {
     #[test]
     fn no_line_makes_it_panic() {
         never_panics("202 0x7f10 0x89 0x3 0x0 0x0 0xffffffff 0x7ffe 0x7f11", |text| {
-            of(text);
+            parsed(text);
         });
     }
 }

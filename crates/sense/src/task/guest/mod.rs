@@ -33,13 +33,13 @@ fn processes(root: &Root) -> impl Iterator<Item = QemuProcess> {
     let of = move |pid: u32| {
         let command = root.word(&format!("proc/{pid}/comm"))?;
         // A process that ends meanwhile is no longer a guest.
-        QemuProcess::of(root, pid).filter(|_| qemu::may_be_qemu(&command))
+        QemuProcess::read(root, pid).filter(|_| qemu::may_be_qemu(&command))
     };
     pids.filter_map(of)
 }
 
 impl QemuProcess {
-    fn of(root: &Root, pid: u32) -> Option<Self> {
+    fn read(root: &Root, pid: u32) -> Option<Self> {
         let stat = fs::read(root.at(format!("proc/{pid}/stat"))).ok()?;
         let task = TaskKey { pid, tid: pid, start: Stat::parse(&stat)?.0.start };
         let config = qemu::guest(task, &command_line(root, pid)?)?;

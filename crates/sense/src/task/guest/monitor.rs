@@ -27,7 +27,7 @@ impl Monitor {
     ///
     /// # Errors
     /// Returns the reason why the monitor cannot be queried.
-    pub(super) fn of(root: &Root, process: &QemuProcess) -> Result<Self, String> {
+    pub(super) fn open(root: &Root, process: &QemuProcess) -> Result<Self, String> {
         let pid = process.task.pid;
         if !root.is_live() {
             return Err("this is a copy of a machine".into());

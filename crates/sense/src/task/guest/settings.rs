@@ -28,7 +28,7 @@ pub(in crate::task) fn read(root: &Root, out: &mut Snapshot) -> Result<(), Sourc
     let mut limits: Option<LibvirtLimits> = None;
     for process in processes(root) {
         let limits = limits.get_or_insert_with(|| libvirt_limits(root)).remove(&process.task.pid).unwrap_or_default();
-        Reader { root, process: &process, limits, monitor: Monitor::of(root, &process).ok() }.read(out);
+        Reader { root, process: &process, limits, monitor: Monitor::open(root, &process).ok() }.read(out);
     }
     Ok(())
 }
@@ -263,7 +263,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_kernel_knows_the_taps_devices_and_threads_of_a_guest() {
-        let tree = CapturedTree::of(&[("proc/8/comm", "qemu-nbd\n"), ("proc/8/cmdline", "qemu-nbd\0-c\0")]);
+        let tree = CapturedTree::with_files(&[("proc/8/comm", "qemu-nbd\n"), ("proc/8/cmdline", "qemu-nbd\0-c\0")]);
         add_guest(&tree);
         let (outcome, out) = tree.read(&mut *stateless(INFO, read));
         assert_eq!(outcome, Ok(()));

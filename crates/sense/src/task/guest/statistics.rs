@@ -19,7 +19,7 @@ pub(in crate::task) fn read(root: &Root, out: &mut Snapshot) -> Result<(), Sourc
     let mut unread = Vec::new();
     let asked = |process: &QemuProcess| !process.config.disks.is_empty() || process.config.balloon.is_some();
     for process in processes(root).filter(asked) {
-        match Monitor::of(root, &process)
+        match Monitor::open(root, &process)
             .and_then(|mut monitor| Ok((disks(&mut monitor, &process)?, memory(&mut monitor, &process))))
         {
             Ok((disks, memory)) => {

@@ -130,7 +130,7 @@ impl WaitFunctions {
     }
 
     /// Matches symbols that were read already.
-    pub(crate) fn of(symbols: &KernelSymbols) -> Result<Self, SourceError> {
+    pub(crate) fn from_symbols(symbols: &KernelSymbols) -> Result<Self, SourceError> {
         Self(symbols.map(|(name, _)| matching_pattern(name))).unless_hidden()
     }
 

@@ -6,15 +6,17 @@ use crate::clock::ZonedClock;
 use crate::text::TextStyle;
 use std::collections::HashMap;
 use whyslow_model::tune::{
-    ChangeOutcome, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, Reason, Risk, Status, Step, Unavailable,
-    Undoing,
+    ChangeOutcome, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, PlanStep, Reason, Risk, Status,
+    Unavailable, Undoing,
 };
 
 /// Formats a plan: settings that change, that stay, and that cannot be set.
 pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    let (quiet, told): (Vec<&PlanLine>, Vec<_>) =
-        plan.lines.iter().partition(|line| !style.all && matches!(line.step, Step::Already | Step::Keep { .. }));
+    let (quiet, told): (Vec<&PlanLine>, Vec<_>) = plan
+        .lines
+        .iter()
+        .partition(|line| !style.all && matches!(line.step, PlanStep::Already | PlanStep::Keep { .. }));
     for alike in alike(told) {
         canvas.paragraph(0, 4, &step(&alike, style.all));
         reason(&mut canvas, alike[0]);
@@ -62,7 +64,7 @@ fn alike(lines: Vec<&PlanLine>) -> Vec<Vec<&PlanLine>> {
         let (name, thing) = parted(&line.target);
         // The reason why something cannot be set includes the object's name too.
         let what = match &line.step {
-            Step::Change { .. } => format!("change {} {}", line.lowers, line.confirm),
+            PlanStep::Change { .. } => format!("change {} {}", line.lowers, line.confirm),
             other => format!("{other:?}").replace(thing.unwrap_or("\0"), "*"),
         };
         let known = places.entry((name, &line.wanted, &line.reason, what)).or_insert(groups.len());
@@ -101,10 +103,10 @@ fn step(alike: &[&PlanLine], all: bool) -> Vec<Piece> {
         None => why.to_string(),
     };
     match &line.step {
-        Step::Change { .. } => {
+        PlanStep::Change { .. } => {
             let mut before: Vec<&str> = Vec::new();
             for line in alike {
-                if let Step::Change { from } = &line.step
+                if let PlanStep::Change { from } = &line.step
                     && !before.contains(&value(from))
                 {
                     before.push(value(from));
@@ -114,12 +116,12 @@ fn step(alike: &[&PlanLine], all: bool) -> Vec<Piece> {
             pieces.extend([plain(before), plain(" → "), Piece::new(Ink::Green, wanted)]);
             pieces.extend(warnings(line).into_iter().map(|warning| Piece::new(Ink::Yellow, format!("  {warning}"))));
         }
-        Step::Already => pieces.extend([plain(wanted), dim(" already")]),
-        Step::Keep { now, why } => pieces.extend([plain("stays "), plain(value(now)), dim(format!(": {why}"))]),
-        Step::Cannot(reason @ (Unavailable::Unsupported(_) | Unavailable::Absent(_))) => {
+        PlanStep::Already => pieces.extend([plain(wanted), dim(" already")]),
+        PlanStep::Keep { now, why } => pieces.extend([plain("stays "), plain(value(now)), dim(format!(": {why}"))]),
+        PlanStep::Cannot(reason @ (Unavailable::Unsupported(_) | Unavailable::Absent(_))) => {
             pieces.extend([dim(format!("{wanted}: {}", why(reason)))]);
         }
-        Step::Cannot(reason) => pieces.extend([plain(wanted), Piece::new(Ink::Red, format!(": {}", why(reason)))]),
+        PlanStep::Cannot(reason) => pieces.extend([plain(wanted), Piece::new(Ink::Red, format!(": {}", why(reason)))]),
     }
     pieces
 }

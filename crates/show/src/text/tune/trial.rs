@@ -148,7 +148,7 @@ fn directed(ratio: f64, as_factor: bool, words: EffectWords) -> String {
 }
 
 /// Formats an effect without its interval, in a suitable unit.
-fn of(ratio: f64, words: EffectWords) -> String {
+fn effect_in_words(ratio: f64, words: EffectWords) -> String {
     directed(ratio, factor(ratio) >= FACTOR, words)
 }
 
@@ -184,7 +184,8 @@ fn better(effect: Option<&TrialEffect>, words: EffectWords) -> String {
 pub(super) fn so_far(trial: &Trial) -> String {
     let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
     let words = EffectWords::of_trial(trial);
-    let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} ", of(effect.better, words)));
+    let better =
+        trial.effect.as_ref().map_or(String::new(), |effect| format!("{} ", effect_in_words(effect.better, words)));
     format!("{better}over {pairs} of {planned} pairs, too few to prove anything")
 }
 
@@ -370,8 +371,8 @@ mod tests {
 
     #[test]
     fn an_effect_is_said_as_people_say_it() {
-        let rate = |ratio, metric: &str| of(ratio, EffectWords::new(metric, false));
-        let of = |ratio, metric: &str| of(ratio, EffectWords::new(metric, true));
+        let rate = |ratio, metric: &str| effect_in_words(ratio, EffectWords::new(metric, false));
+        let of = |ratio, metric: &str| effect_in_words(ratio, EffectWords::new(metric, true));
         assert_eq!(rate(0.25, "disk.read_rate@vda in bytes/s"), "25.0 % faster");
         assert_eq!(rate(-0.2, "disk.read_rate@vda in bytes/s"), "20.0 % slower");
         assert_eq!(rate(0.2, "as the command says, of: x in s"), "20.0 % better");
@@ -384,12 +385,12 @@ mod tests {
     fn a_change_is_in_percent_of_the_value_before() {
         let effect = |before: f64, after: f64, lower_is_better: bool| {
             let better = if lower_is_better { before / after } else { after / before } - 1.0;
-            of(better, EffectWords::new("s, of: x", lower_is_better))
+            effect_in_words(better, EffectWords::new("s, of: x", lower_is_better))
         };
         assert_eq!(effect(327.0, 452.0, true), "38.2 % longer");
         assert_eq!(effect(452.0, 327.0, true), "27.7 % shorter");
         assert_eq!(effect(100.0, 150.0, false), "50.0 % longer");
-        let worse = of(100.0 / 150.0 - 1.0, EffectWords::new("cpu.iowait in ratio", true));
+        let worse = effect_in_words(100.0 / 150.0 - 1.0, EffectWords::new("cpu.iowait in ratio", true));
         assert_eq!(worse, "50.0 % worse");
     }
 

@@ -1,13 +1,11 @@
 //! Generates the manual pages of a program from its command line: one for the program, and one for each command.
 
+use crate::HelpSection;
 use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 use std::path::PathBuf;
-
-/// A section after the options of a program's page: title and text, whose line breaks are kept.
-pub type Section = (&'static str, &'static str);
 
 /// Which pages to make.
 #[derive(Debug, Args)]
@@ -25,7 +23,7 @@ impl ManArgs {
     ///
     /// # Errors
     /// Fails with one sentence if the program has no such command, or the folder cannot be written to.
-    pub fn page(&self, program: &Command, sections: &[Section]) -> Result<Vec<u8>, String> {
+    pub fn page(&self, program: &Command, sections: &[HelpSection]) -> Result<Vec<u8>, String> {
         let pages = pages(program, sections).map_err(|e| format!("cannot make the manual page: {e}"))?;
         if let Some(folder) = &self.folder {
             std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -45,20 +43,20 @@ impl ManArgs {
 }
 
 /// A manual page of section 1.
-struct Page {
+struct ManPage {
     /// Program and command, as in `whyslow-tune-set`.
     name: String,
     roff: Vec<u8>,
 }
 
-impl Page {
+impl ManPage {
     fn file_name(&self) -> String {
         format!("{}.1", self.name)
     }
 }
 
 /// Returns the page of the program, then those of its commands.
-fn pages(program: &Command, sections: &[Section]) -> io::Result<Vec<Page>> {
+fn pages(program: &Command, sections: &[HelpSection]) -> io::Result<Vec<ManPage>> {
     let mut program = program.clone().disable_help_subcommand(true);
     program.build();
     let source = format!("{} {}", program.get_name(), program.get_version().unwrap_or_default());
@@ -71,8 +69,8 @@ fn add_pages(
     command: &Command,
     above: Option<&str>,
     source: &str,
-    sections: &[Section],
-    pages: &mut Vec<Page>,
+    sections: &[HelpSection],
+    pages: &mut Vec<ManPage>,
 ) -> io::Result<()> {
     let name = display_name(command);
     let man = Man::new(command.clone()).source(source);
@@ -85,7 +83,7 @@ fn add_pages(
     commands(command).to_writer(&mut roff)?;
     described(sections).to_writer(&mut roff)?;
     see_also(above).to_writer(&mut roff)?;
-    pages.push(Page { name: name.to_owned(), roff });
+    pages.push(ManPage { name: name.to_owned(), roff });
     for sub in visible_commands(command) {
         add_pages(sub, Some(name), source, &[], pages)?;
     }
@@ -114,7 +112,7 @@ fn commands(command: &Command) -> Roff {
 }
 
 /// Formats the text that `--help` prints after the options, with its line breaks.
-fn described(sections: &[Section]) -> Roff {
+fn described(sections: &[HelpSection]) -> Roff {
     let mut roff = Roff::new();
     for (title, text) in sections {
         roff.control("SH", [&*title.to_uppercase()]).control("nf", []);
