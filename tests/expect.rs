@@ -232,7 +232,7 @@ fn a_kernel_thread_that_fills_a_cpu() {
 fn busy_cpus_below_their_base_frequency() {
     let d = diagnosis(&["layouts/turbostat.txt"]);
     assert_eq!(first(&d), "cpu.frequency@host");
-    assert!(d.findings[0].summary.contains("held down to 1.20 GHz, 46.3 %"), "{}", d.findings[0].summary);
+    assert!(d.findings[0].summary.contains("throttled to 1.20 GHz, 46.3 %"), "{}", d.findings[0].summary);
     let d = diagnosis(&["layouts/cpupower-frequency-info.txt"]);
     assert!(finding(&d, "cpu.frequency@host").summary.contains("1.20 GHz"), "{:?}", keys(&d));
 }

@@ -228,7 +228,8 @@ fn subjects_are_those_of_the_input() {
         let is_named = |name: &str| {
             // Some names combine several words of the input ('TCP 10.0.0.1:80', 'a, b') with words of whyslow.
             let words = name.split([' ', ',', ':', '/', '@', '(', ')']).filter(|word| !word.is_empty());
-            let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read"].contains(&word);
+            // ethX stands for the card of an output of ethtool whose command line, which names it, is lost.
+            let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read", "ethX"].contains(&word);
             let is_remainder = name == "the kernel and what is unaccounted for";
             words.clone().all(|word| is_ours(word) || word.parse::<u32>().is_ok() || text.contains(word))
                 || is_numbered(name)

@@ -262,7 +262,7 @@ fn one_folder_has_one_recorder() {
     first.wait().unwrap();
     assert_eq!(second.status.code(), Some(2));
     let complaint = String::from_utf8_lossy(&second.stderr);
-    assert!(complaint.contains("another whyslow records here already"), "{complaint}");
+    assert!(complaint.contains("another whyslow is already recording here"), "{complaint}");
 }
 
 /// A process that changes its name every fifth of a second; ended when dropped.

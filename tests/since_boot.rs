@@ -128,7 +128,7 @@ fn messages_that_netlink_sockets_have_lost() {
              00000000bdc78173 0   700        00000111 213504   0        0     2        {drops}     5087020\n"
         )
     };
-    suspicion(&judged(&file(4242)), "limit.netlink_buffer@route:700", Confidence::Low, "lost 4242 messages");
+    suspicion(&judged(&file(4242)), "limit.netlink_buffer@route:700", Confidence::Low, "lost 4242 kernel messages");
     assert_eq!(keys(&judged(&file(42))), Vec::<String>::new());
 }
 

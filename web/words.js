@@ -163,7 +163,7 @@ const kinds = [
   ["package", "Package", /^(package|\d+ packages) /],
   ["unit", "Unit restarted", /^(unit|\d+ units) /],
   ["tuning", "Changed by whyslow", /^(tuning|\d+ tunings) /],
-  ["setting", "Setting", /^(setting|queue of|machine|sysctl|limit) |^disk .+ (was|added:|removed:) |^\d+ (sysctls|limits|settings) /],
+  ["setting", "Setting", /^(setting|queue of|machine|sysctl|limit) |^disk .+ (was (?!removed$)|(added|removed): )|^\d+ (sysctls|limits|settings) /],
   ["device", "Device or mount", /^(mount|disk|interface) /],
   ["process", "Process", /^process /],
   ["recording", "The recording itself", /^/],

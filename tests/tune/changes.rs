@@ -348,7 +348,7 @@ fn a_record_of_another_version_is_kept_and_named() {
         assert_eq!(last(cage)["id"], 6);
         // The record of trials is kept the same way.
         fs::write(cage.path("tune/trials.jsonl"), "{\"a\":1}\n{\"torn").unwrap();
-        assert!(cage.expect(0, &["trials"]).contains("1 lines are no trials"));
+        assert!(cage.expect(0, &["trials"]).contains("1 lines are not trials"));
     });
 }
 

@@ -307,8 +307,8 @@ test("hosts are found by name, finding and verdict, and sorted with the unknown 
 
 test("changes are told apart by what changed", () => {
   const kinds = ["setting vm.swappiness: value was 60, is 10", "queue of sdb: scheduler was none, is bfq", "machine host: release was 6.1, is 6.2",
-    "disk sdc came", "process machine [3] began", "recording began"].map((what) => changeKind(what).kind);
-  assert.deepEqual(kinds, ["setting", "setting", "kernel", "device", "process", "recording"]);
+    "disk sdc appeared", "disk sdc was removed", "process machine [3] started", "recording began"].map((what) => changeKind(what).kind);
+  assert.deepEqual(kinds, ["setting", "setting", "kernel", "device", "device", "process", "recording"]);
   const ofMachine = ["package bash: was 5.1, is 5.2", "12 packages changed: a, b, c and 9 others", "unit db.service restarted", "kernel release: was 6.1, is 6.2",
     "machine bios: was 1, is 2", "firmware SSD 980 added: 2B", "sysctl vm.swappiness: was 60, is 10", "disk SSD 980 scheduler: was none, is bfq",
     "machine host: clock_source was tsc, is hpet", "tuning vm.swappiness: was 60, is 10"].map((what) => changeKind(what).kind);

@@ -122,8 +122,8 @@ impl Budget {
         let files = if in_memory { self.files.saturating_add(need.bytes) } else { self.files };
         if in_memory && self.memory > 0 && files > share(self.memory) {
             return Err(Error::new(format!(
-                "{}: not enough memory for {} of files ({kind} keeps them in memory): {} available, of which a quarter is \
-                 left free; choose a smaller size",
+                "{}: not enough memory for {} of files ({kind} keeps them in memory): {} available, and a quarter of \
+                 that must stay free; choose a smaller size",
                 folder.display(),
                 human::bytes(files),
                 human::bytes(self.memory),
@@ -141,7 +141,7 @@ fn fits(folder: &Path, free: FileSystemSpace, need: SpaceNeeded) -> Result<()> {
     let folder = folder.display();
     if need.bytes > free.bytes.saturating_sub(free.bytes_reserve) {
         return Err(Error::new(format!(
-            "{folder}: not enough free space: the benchmark needs {}, {} are available, of which {} are left free; choose a \
+            "{folder}: not enough free space: the benchmark needs {}, {} is available, and {} of that must stay free; choose a \
              smaller size",
             human::bytes(need.bytes),
             human::bytes(free.bytes),
@@ -150,7 +150,7 @@ fn fits(folder: &Path, free: FileSystemSpace, need: SpaceNeeded) -> Result<()> {
     }
     match free.inodes {
         Some(inodes) if need.inodes > inodes.saturating_sub(free.inodes_reserve) => Err(Error::new(format!(
-            "{folder}: not enough free inodes: the benchmark needs {}, {inodes} are available, of which {} are left free; \
+            "{folder}: not enough free inodes: the benchmark needs {}, {inodes} are available, and {} of them must stay free; \
              create fewer files",
             need.inodes, free.inodes_reserve
         ))),
@@ -177,7 +177,7 @@ fn check_buffers(need: u64, available: u64, specs: &[RunSpec]) -> Result<()> {
     let smaller = "choose smaller blocks, fewer requests in flight or fewer jobs";
     if available > 0 && need > share(available) {
         return Err(Error::new(format!(
-            "not enough memory: the buffers need {}, {} are available, of which a quarter is left free; {smaller}",
+            "not enough memory: the buffers need {}, {} are available, and a quarter of that must stay free; {smaller}",
             human::bytes(need),
             human::bytes(available)
         )));

@@ -24,7 +24,7 @@ pub fn drop_caches() -> Result<DroppedCaches> {
     // Dirty pages are not dropped.
     nix::unistd::sync();
     fs::write(file, EVERYTHING).map_err(|e| match e.kind() {
-        ErrorKind::PermissionDenied => Error::new("to drop the caches of the machine needs root"),
+        ErrorKind::PermissionDenied => Error::new("dropping the machine's caches needs root"),
         _ => Error::at(file, "cannot drop caches", &e),
     })?;
     Ok(DroppedCaches {

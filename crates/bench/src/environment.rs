@@ -64,7 +64,7 @@ impl EnvironmentMonitor {
     /// Returns a caveat about buffered I/O on this machine, if there is one.
     pub(crate) fn page_cache_caveat(&self) -> Option<&'static str> {
         const FREE_PAGE_REPORTING: &str = "this virtual machine returns free memory to its host (virtio_balloon): growing the page \
-            cache may wait for the host instead of the disk, in one run and not in the next; the CPU time tells which";
+            cache may wait for the host instead of the disk, in one run and not in the next; the CPU time shows which";
         reports_free_pages(&self.root).then_some(FREE_PAGE_REPORTING)
     }
 

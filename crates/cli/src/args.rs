@@ -233,12 +233,12 @@ pub fn parse() -> Result<Cli, ExitCode> {
     cli.observe.check().map_err(|what| output::report(&Failure::usage(what)))?;
     if cli.observe.no_bpf && cli.target.is_given() {
         return Err(output::report(&Failure::usage(
-            "to explain where the time of a program goes needs BPF: remove --no-bpf",
+            "explaining where a program's time goes needs BPF: remove --no-bpf",
         )));
     }
     if cli.pseudonyms.is_given() && cli.target.is_given() {
         return Err(output::report(&Failure::usage(
-            "--pseudonymise does not cover where the time of a program goes, which names its files and functions",
+            "--pseudonymise does not cover explanations of where a program's time goes, which name its files and functions",
         )));
     }
     if cli.look.display.utc {

@@ -99,7 +99,7 @@ pub fn of_file(path: &Path, names: &PseudonymSession) -> Result<Baseline, Failur
         [capture] => Ok(summed_up(capture)),
         [] => Err(Failure::usage(format!("{}: nothing in it can be compared", path.display()))),
         several => Err(Failure::usage(format!(
-            "{}: contains {} captures of the same things, and a side of a comparison is one; 'whyslow read' compares them with each other",
+            "{}: contains {} captures of the same things, but each side of a comparison must be one capture; 'whyslow read' compares them with each other",
             path.display(),
             several.len()
         ))),

@@ -79,7 +79,7 @@ pub fn diagnosed(captures: &[Capture], rules: &Rules, files: &[PathBuf]) -> Resu
     if several {
         let hosts: BTreeSet<&str> = captures.iter().filter_map(|c| c.host.as_deref()).collect();
         let names = hosts.into_iter().collect::<Vec<_>>().join(", ");
-        complain(&format!("these are captures of several hosts ({names}): each is diagnosed by itself"));
+        complain(&format!("these are captures of several hosts ({names}): each is diagnosed separately"));
     }
     let label = |c: &Capture| match &c.host {
         Some(host) if several => format!("{} of {host}", c.label()),

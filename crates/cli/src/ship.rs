@@ -68,7 +68,7 @@ impl DeliveryOptions {
         }
         if pseudonyms.is_given() && !pseudonyms.has_key() {
             return Err(Failure::usage(
-                "--pseudonymise needs --pseudonym-key FILE here: with a new key at each start a host would be another one each time",
+                "--pseudonymise needs --pseudonym-key FILE here: a new key at each start would give a host a new pseudonym each time",
             ));
         }
         Ok(())

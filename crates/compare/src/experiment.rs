@@ -211,13 +211,13 @@ fn meaning(name: &str, before: &str, after: &str, ratio: Option<f64>, proportion
         ("flush", _) => flushed(if after == "never" { before } else { after }, ratio, after == "never"),
         ("streams", Some((factor, ratio, gain))) => Some(match ratio {
             None => "the streams share one limit: the link, a CPU or the other end",
-            Some(ratio) if ratio < 1.0 => "several streams get in each other's way",
+            Some(ratio) if ratio < 1.0 => "several streams interfere with each other",
             Some(_) if gain >= PROPORTIONAL * factor => "each stream has a limit of its own: its window, or one CPU",
             Some(_) => "one stream does not use all that the path carries, and several reach the next limit",
         }),
         (name, Some((factor, ratio, gain))) if AT_ONCE.contains(&name) => Some(match ratio {
-            None => "it was at its limit already, and more in flight only wait longer",
-            Some(ratio) if ratio < 1.0 => "more in flight get in each other's way",
+            None => "it was at its limit already, and with more in flight each request only waits longer",
+            Some(ratio) if ratio < 1.0 => "more requests in flight interfere with each other",
             Some(_) if gain >= PROPORTIONAL * factor => "the time of a single request was the limit, not the device",
             Some(_) => "more in flight help, but less than in proportion: it is near its limit",
         }),
@@ -288,8 +288,11 @@ mod tests {
         for (rate, result) in [
             (70.0, "70 MiB/s (7.0 times): the time of a single request was the limit, not the device."),
             (40.0, &format!("40 MiB/s (4.0 times): {near}")),
-            (10.5, "10.5 MiB/s (about the same): it was at its limit already, and more in flight only wait longer."),
-            (5.0, "5 MiB/s (-50 %): more in flight get in each other's way."),
+            (
+                10.5,
+                "10.5 MiB/s (about the same): it was at its limit already, and with more in flight each request only waits longer.",
+            ),
+            (5.0, "5 MiB/s (-50 %): more requests in flight interfere with each other."),
         ] {
             assert_eq!(compared(&fio("1", 10.0), &fio("8", rate)), format!("{with}{result}"));
         }

@@ -77,7 +77,7 @@ fn rules(
     let variants = match cause.remove("variant").map(Spanned::into_inner) {
         None => vec![Spanned::new(whole, DeValue::Table(DeTable::new()))],
         Some(DeValue::Array(variants)) => variants.into_iter().collect(),
-        Some(_) => return Err(source.error(whole.start, "variant is no list of tables: [[variant]]")),
+        Some(_) => return Err(source.error(whole.start, "variant is not a list of tables: [[variant]]")),
     };
     let mut names = BTreeSet::new();
     let rule = |variant: Spanned<DeValue<'_>>| {

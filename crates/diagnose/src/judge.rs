@@ -245,7 +245,8 @@ fn actions(
         // PIDs of a recording may have been reused since: a command could change the wrong process.
         if is_past && spec.names_process() {
             let process = context.whereabouts(culprits);
-            action.text = format!("Check that {process} still runs, as this was in the past. {}", action.text);
+            action.text =
+                format!("Check that {process} is still running, as this happened in the past. {}", action.text);
         }
         actions.push(action);
     }

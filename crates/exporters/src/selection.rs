@@ -353,7 +353,7 @@ impl SelectedFamily {
         if let Some(wrong) = columns.iter().find(|column| !fits(column)) {
             let name = info.metrics[*wrong].name;
             return Err(SelectionError(format!(
-                "{}.{name} cannot be exported: it is no number, or its sum over entities means nothing",
+                "{}.{name} cannot be exported: it is not a number, or its sum over entities means nothing",
                 info.name
             )));
         }

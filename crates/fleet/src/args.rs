@@ -80,7 +80,7 @@ enum Command {
     Outliers(outliers::OutliersArgs),
     /// Show what will run out, and when
     Forecast(forecast::ForecastArgs),
-    /// Serve a page with all of this, on this machine unless told otherwise
+    /// Serve a page with all of this, for this machine by default
     Serve(serve::FleetServeArgs),
     /// Answer a question in SQL
     Sql(sql::SqlArgs),

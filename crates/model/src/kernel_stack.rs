@@ -75,10 +75,10 @@ stack_patterns! {
             ["bitmap_startwrite"] | ["md_bitmap_startwrite"] | ["md_bitmap_unplug"] | ["bitmap_unplug"] | ["bitmap_wait_behind_writes"];
 
         // net/sunrpc, fs/nfs, fs/smb, fs/ceph, fs/fuse, fs/9p, fs/dlm, fs/gfs2, fs/ocfs2, drivers/block/drbd
-        Service "an NFS server", "Check the server and the way to it: nfsstat -m, mountstats, the log for 'not responding'" =>
+        Service "an NFS server", "Check the server and the path to it: nfsstat -m, mountstats, the log for 'not responding'" =>
             ["rpc_wait_bit_killable"] | ["nfs_wait_bit_killable"] | ["nfs4_wait_clnt_recover"] | ["nfs_wait_on_request"]
             | ["rpc_wait_for_completion_task"] | ["nfs_wait_client_init_complete"] | ["nfs_iocounter_wait"] | ["nfs4_handle_exception"];
-        Service "an SMB server", "Check the server and the way to it" =>
+        Service "an SMB server", "Check the server and the path to it" =>
             ["wait_for_response"] | ["wait_for_free_credits"] | ["wait_for_free_request"] | ["compound_send_recv"] | ["cifs_send_recv"];
         Service "a Ceph cluster", "Check its health: ceph -s" =>
             ["ceph_mdsc_wait_request"] | ["ceph_mdsc_do_request"] | ["ceph_get_caps"] | ["ceph_osdc_wait_request"] | ["rbd_wait_state_locked"];
@@ -86,7 +86,7 @@ stack_patterns! {
             ["request_wait_answer"] | ["__fuse_request_send"] | ["fuse_request_send"] | ["__fuse_simple_request"] | ["fuse_simple_request"]
             | ["fuse_wait_on_page_writeback"];
         Service "a 9p server", "Check the host that serves it" => ["p9_client_rpc"];
-        Service "a Lustre server", "Check the servers and the way to them" => ["ptlrpc_set_wait"] | ["ptlrpc_queue_wait"] | ["cl_sync_io_wait"];
+        Service "a Lustre server", "Check the servers and the path to them" => ["ptlrpc_set_wait"] | ["ptlrpc_queue_wait"] | ["cl_sync_io_wait"];
         Service "a lock of the cluster", "Check the other nodes, and whether one is being fenced" =>
             ["dlm_lock_sync"] | ["gfs2_glock_wait"] | ["gfs2_glock_nq"] | ["__ocfs2_cluster_lock"] | ["ocfs2_wait_for_recovery"];
         Service "the peer of a DRBD device", "Check the peer and the link to it: drbdadm status" =>
@@ -113,7 +113,7 @@ stack_patterns! {
         Request "a request queue that is frozen", "Look for the task that froze it, and for its requests that do not complete" =>
             ["blk_queue_enter"] | ["__bio_queue_enter"] | ["blk_mq_freeze_queue_wait"] | ["blk_mq_quiesce_queue"];
         Request "a flush of a device's cache", "Check the device that is flushed" => ["blkdev_issue_flush"];
-        Request "a discard", "Check the device: discards take long there" =>
+        Request "a discard", "Check the device: discards take a long time there" =>
             ["blkdev_issue_discard"] | ["blkdev_issue_zeroout"] | ["ext4_issue_discard"];
         Request "a block request", "Look for the device whose requests do not complete" => ["submit_bio_wait"] | ["swap_read_folio"] | ["swap_readpage"];
         Request "direct I/O", "Look for the device whose requests do not complete" =>
@@ -183,11 +183,11 @@ stack_patterns! {
             ["dm_wait_for_completion"] | ["dm_wait_for_bios_completion"] | ["__dm_suspend"] | ["dm_suspend"];
 
         // kernel/workqueue.c, kernel/kthread.c, kernel/fork.c, fs/inode.c, fs/dcache.c
-        Task "a work item of the kernel", "Look at the kworker threads among the tasks" =>
+        Task "a kernel work item", "Look at the kworker threads among the tasks" =>
             ["__flush_work"] | ["flush_work"] | ["__flush_workqueue"] | ["flush_workqueue"] | ["drain_workqueue"] | ["__cancel_work_timer"] | ["cancel_work_sync"];
         Task "an inode that another task creates or removes", "Look for the task that does" =>
             ["__wait_on_freeing_inode"] | ["find_inode_fast"] | ["find_inode"] | ["wait_on_new_inode"] | ["d_alloc_parallel"] | ["d_wait_lookup"];
-        Task "its vfork child to run a program", "This is harmless by itself: look at the child" => ["wait_for_vfork_done"];
+        Task "its vfork child to run a program", "This is harmless in itself: look at the child" => ["wait_for_vfork_done"];
         Task "a core dump", "Look at the program that takes the dump" => ["dump_emit"] | ["pipe_wait_writable"];
         Task "a memory map that another task has locked", "Look for the task that holds the mmap lock" =>
             ["rwsem_down_read_slowpath", "exc_page_fault"] | ["rwsem_down_write_slowpath", "vm_mmap_pgoff"] | ["rwsem_down_read_failed", "do_page_fault"];

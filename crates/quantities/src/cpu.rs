@@ -17,14 +17,14 @@ quantities! { Cpu;
     USER = "core.user" "ratio" "share in user mode, niced tasks included", "/proc/stat" = each([user] + [nice] / (CHARGED));
     UNNICED = "core.unniced" "ratio" "share in user mode, niced tasks apart", "/proc/stat" = each(user / (CHARGED));
     NICED = "core.niced" "ratio" "share in user mode of niced tasks", "/proc/stat" = each(nice / (CHARGED));
-    SYSTEM = "core.system" "ratio" "share in kernel mode, interrupts apart", "/proc/stat" = each(system / (CHARGED));
+    SYSTEM = "core.system" "ratio" "share in kernel mode, interrupts excluded", "/proc/stat" = each(system / (CHARGED));
     INTERRUPT = "core.interrupt" "ratio" "share in interrupts and softirqs", "/proc/stat", normal "below 20 %"
         = each([irq] + [softirq] / (CHARGED));
     STEAL = "core.steal" "ratio" "share the hypervisor gave to others while it had work", "/proc/stat" = each(steal / (CHARGED));
     IOWAIT = "core.iowait" "ratio" "share idle while a request was outstanding", "/proc/stat" = each(iowait / (CHARGED));
-    IDLE = "core.unused" "ratio" "share idle, waiting for I/O apart", "/proc/stat" = each(idle / (CHARGED));
+    IDLE = "core.unused" "ratio" "share idle, waiting for I/O excluded", "/proc/stat" = each(idle / (CHARGED));
     NOT_BUSY = "core.not_busy" "ratio" "share idle, waiting for I/O included", "/proc/stat" = each([idle] + [iowait] / (CHARGED));
-    CHARGED_TIME = "core.charged" "ratio" "share of the time that was charged to any mode", "/proc/stat" = rate((CHARGED));
+    CHARGED_TIME = "core.charged" "ratio" "share of the time that was accounted to any mode", "/proc/stat" = rate((CHARGED));
     BUSY_TIME = "core.busy_time" "ratio" "share of the time in use", "/proc/stat" = rate(user + [nice] + [system] + [irq] + [softirq]);
     TASK_TIME = "core.task_time" "ratio" "share of the time in use, interrupts apart", "/proc/stat" = rate(user + [nice] + [system]);
     SYSTEM_TIME = "core.system_time" "ratio" "share of the time in kernel mode, interrupts apart", "/proc/stat" = rate(system);
@@ -49,11 +49,11 @@ pub mod mean {
             = each([user] + [nice] / (CHARGED));
         UNNICED = "cpu.unniced" "ratio" "share in user mode, niced tasks apart", "/proc/stat" = each(user / (CHARGED));
         NICED = "cpu.nice" "ratio" "share in user mode of niced tasks", "/proc/stat" = each(nice / (CHARGED));
-        SYSTEM = "cpu.system" "ratio" "share in kernel mode, interrupts apart", "/proc/stat", normal "below 20 % of the machine", baseline true
+        SYSTEM = "cpu.system" "ratio" "share in kernel mode, interrupts excluded", "/proc/stat", normal "below 20 % of the machine", baseline true
             = each(system / (CHARGED));
         INTERRUPT = "cpu.interrupt" "ratio" "share in interrupts and softirqs", "/proc/stat", normal "below 10 %", baseline true
             = each([irq] + [softirq] / (CHARGED));
-        STEAL = "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "/proc/stat", normal "below 5 %", better lower, baseline true
+        STEAL = "cpu.steal" "ratio" "share the hypervisor gave to others while this machine had work", "/proc/stat", normal "below 5 %", better lower, baseline true
             = each(steal / (CHARGED));
         IOWAIT = "cpu.iowait" "ratio" "share idle while a request was outstanding", "/proc/stat", normal "below 10 %: CPUs idle while requests are outstanding", baseline true
             = each(iowait / (CHARGED));

@@ -11,11 +11,11 @@ quantities! { Disk;
     /// Without discards, as they carry no bytes.
     TRANSFERS = "disk.transfers" "1/s" "reads and writes completed", "/proc/diskstats" = rate([reads] + [writes] | transfers);
     /// Of those whose time is counted, summed over requests that overlap.
-    REQUEST_TIME = "disk.request_time" "count" "reads and writes in flight, mean, by the time that those took that completed", "/proc/diskstats fields 4, 8"
+    REQUEST_TIME = "disk.request_time" "count" "mean number of reads and writes in flight, by the time that completed ones took", "/proc/diskstats fields 4, 8"
         = rate([read_time] + [write_time] | transfer_time);
-    DISCARD_TIME = "disk.discard_time" "count" "discards in flight, mean, by the time that those took that completed", "/proc/diskstats field 15"
+    DISCARD_TIME = "disk.discard_time" "count" "mean number of discards in flight, by the time that completed ones took", "/proc/diskstats field 15"
         = rate(discard_time);
-    MERGE_SHARE = "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "/proc/diskstats", normal "neighbours are merged where no limit forbids it", baseline true
+    MERGE_SHARE = "disk.merge_share" "ratio" "share of the requests that were merged into larger ones", "/proc/diskstats", normal "neighbours are merged where no limit forbids it", baseline true
         = each(reads_merged + writes_merged / reads_merged + writes_merged + reads + writes | reads_merged + writes_merged + transfers);
     READ_RATE = "disk.read_rate" "bytes/s" "bytes read", "/proc/diskstats field 3", normal "what the device gives to large requests", baseline true = rate(read_bytes);
     WRITE_RATE = "disk.write_rate" "bytes/s" "bytes written", "/proc/diskstats field 7", baseline true = rate(write_bytes);
@@ -28,9 +28,9 @@ quantities! { Disk;
         = each(reads / reads + writes | transfers);
     /// Little's law makes the mean time from it and the number that completed.
     QUEUE = "disk.queue" "count" "mean number of requests in flight", "/proc/diskstats field 11", normal "below what the device serves at once", baseline true = rate(weighted_time);
-    BUSY = "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "/proc/diskstats field 10", normal "proves nothing by itself on a device with parallel queues", baseline true
+    BUSY = "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing about how many more it could take", "/proc/diskstats field 10", normal "proves nothing by itself on a device with parallel queues", baseline true
         = rate(busy_time) at most 1.0;
-    QUEUE_BUSY = "disk.queue_busy" "count" "mean number in flight while any was", "/proc/diskstats fields 10, 11", normal "1 for one caller: the pieces of a request queue behind each other"
+    QUEUE_BUSY = "disk.queue_busy" "count" "mean number in flight while there were any", "/proc/diskstats fields 10, 11", normal "1 for one caller: the pieces of a request queue behind each other"
         = each(weighted_time / busy_time);
     INTERVAL = "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "/proc/diskstats field 10", normal "what one request takes, if it serves one at a time"
         = each(busy_time / reads + writes + [discards] | transfers);

@@ -14,7 +14,7 @@ quantities! { Interface;
     RECEIVED_SIZE = "iface.received_size" "bytes" "mean packet received", "/proc/net/dev" = each(rx_bytes / rx_packets);
     SENT_SIZE = "iface.sent_size" "bytes" "mean packet sent", "/proc/net/dev" = each(tx_bytes / tx_packets);
     DROPS = "iface.drops" "1/s" "packets the interface dropped on receipt", "/proc/net/dev", better lower, baseline true = rate([rx_dropped] + [rx_fifo]);
-    DISCARDS = "iface.receive_discards" "1/s" "packets dropped on receipt, ring overflows apart", "/proc/net/dev" = rate(rx_dropped);
+    DISCARDS = "iface.receive_discards" "1/s" "packets dropped on receipt, ring overflows excluded", "/proc/net/dev" = rate(rx_dropped);
     SEND_DROPS = "iface.send_drops" "1/s" "packets dropped on sending", "/proc/net/dev" = rate(tx_dropped);
     ALL_DROPS = "iface.all_drops" "1/s" "packets dropped in either direction", "/proc/net/dev" = rate([rx_dropped] + [rx_fifo] + [tx_dropped]);
     RING_DROPS = "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "/proc/net/dev", normal "0/s" = rate(rx_fifo);

@@ -10,7 +10,7 @@ quantities! { Protocol;
     SENT_AGAIN = "net.segments_sent_again" "1/s" "TCP segments sent again", "/proc/net/snmp" = rate(tcp_retrans_segs);
     SENT_AGAIN_SHARE = "net.sent_again_share" "ratio" "segments sent again, as a share of all that were sent", "/proc/net/snmp"
         = each(tcp_retrans_segs / tcp_out_segs + tcp_retrans_segs);
-    FAST_RETRANSMITS = "net.fast_retransmits" "1/s" "segments sent again because later ones arrived: a part of those with data, which captures show where they lack the others", "/proc/net/netstat", normal "near 0/s"
+    FAST_RETRANSMITS = "net.fast_retransmits" "1/s" "segments retransmitted because later ones arrived: part of those with data, used where captures lack the others", "/proc/net/netstat", normal "near 0/s"
         = rate(tcp_ext_tcp_fast_retrans);
     TIMEOUTS = "net.timer_expiries" "1/s" "retransmission timers that expired", "/proc/net/netstat" = rate(tcp_ext_tcp_timeouts);
     OPENINGS_SENT_AGAIN = "net.openings_sent_again" "1/s" "segments sent again that open connections", "/proc/net/netstat" = rate(tcp_ext_tcp_syn_retrans);

@@ -83,7 +83,7 @@ impl PageToken {
 
 /// Returns a warning for an address that other machines can reach.
 pub fn unencrypted(listening: SocketAddr) -> Option<&'static str> {
-    let said = "the connection is not encrypted: whoever can listen in on it can read everything, and the token";
+    let said = "the connection is not encrypted: anyone who can listen in can read everything, including the token";
     (!listening.ip().is_loopback()).then_some(said)
 }
 
@@ -96,7 +96,7 @@ pub fn host_name() -> String {
 /// Generates a random token in hexadecimal digits.
 fn new_token() -> Result<String, String> {
     let mut bytes = [0; TOKEN_BYTES];
-    getrandom::fill(&mut bytes).map_err(|e| format!("cannot make up a token: {e}"))?;
+    getrandom::fill(&mut bytes).map_err(|e| format!("cannot generate a token: {e}"))?;
     Ok(bytes.iter().fold(String::new(), |mut token, byte| {
         write!(token, "{byte:02x}").expect("a String takes all");
         token

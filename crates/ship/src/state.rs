@@ -83,7 +83,7 @@ impl StateFile {
         let failed = |path: &Path| {
             let path = path.display().to_string();
             move |error: io::Error| {
-                ShipError::new(format!("cannot write {path}, where it is kept what was delivered: {error}"))
+                ShipError::new(format!("cannot write {path}, which records what was delivered: {error}"))
             }
         };
         match fs::create_dir(&folder) {
@@ -98,7 +98,10 @@ impl StateFile {
         let lock = lock.map_err(failed(&lock_path))?;
         // SAFETY: flock takes a descriptor, which `lock` keeps open, and touches no memory of ours.
         if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            return Err(ShipError::new(format!("another whyslow ships {} to {store} already", recording.display())));
+            return Err(ShipError::new(format!(
+                "another whyslow is already shipping {} to {store}",
+                recording.display()
+            )));
         }
         let new = State { store: store.to_owned(), host: host.to_owned(), ..State::default() };
         let known = read(&path).filter(|known| known.store == new.store && known.host == new.host);

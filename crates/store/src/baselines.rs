@@ -114,7 +114,7 @@ impl Baselines {
             return Ok(path);
         }
         let what = format!(
-            "'{name}' is not a valid name for a baseline: use up to 64 letters, digits, '-', '_' and '.', not starting with '.'"
+            "'{name}' is not a valid name for a baseline: at most 64 letters, digits, '-', '_' and '.', not starting with '.'"
         );
         Err(StoreError::invalid(&self.folder, what))
     }

@@ -155,7 +155,7 @@ impl Folder {
         }
         let error = std::io::Error::last_os_error();
         Err(match error.kind() {
-            ErrorKind::WouldBlock => StoreError::invalid(&self.path, "another whyslow records here already"),
+            ErrorKind::WouldBlock => StoreError::invalid(&self.path, "another whyslow is already recording here"),
             _ => StoreError::io(&path)(error),
         })
     }
@@ -313,7 +313,7 @@ mod tests {
         let dir = whyslow_testing::folder();
         let folder = Folder::create(dir.path()).unwrap();
         let held = folder.lock().unwrap();
-        assert!(folder.lock().unwrap_err().to_string().ends_with("another whyslow records here already"));
+        assert!(folder.lock().unwrap_err().to_string().ends_with("another whyslow is already recording here"));
         drop(held);
         folder.lock().unwrap();
     }

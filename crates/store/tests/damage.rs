@@ -170,10 +170,10 @@ fn a_tail_that_is_cut_off_says_so() {
     };
     assert_eq!(losses(&tail), [""; 0]);
     let said = losses(&tail[..tail.len() - 3]);
-    assert!(said.len() == 1 && said[0].contains("ends within a sample"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("ends in the middle of a sample"), "{said:?}");
     let (kept, logged) = read_with_log(dir.path());
     assert_eq!(kept.len() as u64, SAMPLES - 1);
-    assert!(logged.len() == 1 && logged[0].contains("ends within a sample"), "{logged:?}");
+    assert!(logged.len() == 1 && logged[0].contains("ends in the middle of a sample"), "{logged:?}");
     // The recorder that closes it says it in the recording.
     let mut recorder = recorder(dir.path());
     while !tails(dir.path()).is_empty() {
@@ -186,7 +186,7 @@ fn a_tail_that_is_cut_off_says_so() {
         .flat_map(|sample| &sample.kernel.sample)
         .filter_map(|row| row.event.get().map(str::to_owned))
         .collect();
-    assert!(events.iter().any(|event| event.contains("ended within a sample")), "{events:?}");
+    assert!(events.iter().any(|event| event.contains("ended in the middle of a sample")), "{events:?}");
 }
 
 #[test]

@@ -243,7 +243,7 @@ impl TableView {
             }
         }
         if rows.is_empty() && height > 0 {
-            let none = if self.filter.is_empty() { table.none } else { "Nothing passes the filter; Esc clears it." };
+            let none = if self.filter.is_empty() { table.none } else { "Nothing matches the filter; Esc clears it." };
             canvas.line(area, 1, &[dim(none)]);
         }
     }

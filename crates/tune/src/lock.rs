@@ -77,7 +77,7 @@ fn described(file: &mut File) -> String {
                 who.command, who.pid
             )
         }
-        None => "who, is not known".to_owned(),
+        None => "its process is not known".to_owned(),
     }
 }
 

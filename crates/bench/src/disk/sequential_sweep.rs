@@ -138,7 +138,7 @@ impl<'s, 'w> SequentialSweep<'s, 'w> {
                 let elapsed = began.elapsed().as_secs_f64();
                 if elapsed > longest {
                     self.session.add_caveat(&format!(
-                        "sequential reads were ended after {}, in pass {} of {REPETITIONS}: the device is too slow for all; \
+                        "sequential reads were stopped after {}, in pass {} of {REPETITIONS}: the device is too slow for all; \
                          run longer (--for)",
                         human::quantity(elapsed.round(), "s"),
                         pass + 1

@@ -170,10 +170,10 @@ fn came_and_went<F: Family>(window: &Window, kind: &str, events: &mut Events) {
         if let Some(before) = before.replace(sample) {
             let missing = |row: &&F, from: &Snapshot| from.row::<F>(row.key()).is_none();
             for row in F::rows(sample).iter().filter(|row| missing(row, before)) {
-                events.push((sample.wall_ns, format!("{kind} {} came", row.key())));
+                events.push((sample.wall_ns, format!("{kind} {} appeared", row.key())));
             }
             for row in F::rows(before).iter().filter(|row| missing(row, sample)) {
-                events.push((sample.wall_ns, format!("{kind} {} went", row.key())));
+                events.push((sample.wall_ns, format!("{kind} {} was removed", row.key())));
             }
         }
     }
@@ -192,7 +192,7 @@ fn began(window: &Window, diagnosis: &Diagnosis, key: &str, events: &mut Events)
         let start = i64::try_from(row.task.start).unwrap_or(i64::MAX).saturating_mul(TICK_NS);
         let at = last.wall_ns.saturating_sub_unsigned(last.boot_ns).saturating_add(start);
         if at >= first.wall_ns {
-            events.push((at, format!("process {} [{pid}] began", row.command.get().unwrap_or("?"))));
+            events.push((at, format!("process {} [{pid}] started", row.command.get().unwrap_or("?"))));
         }
     }
 }

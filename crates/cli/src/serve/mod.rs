@@ -84,7 +84,7 @@ impl ServeArgs {
         let usual = recordings::folder(None).ok().filter(|folder| Recording::is_in(folder));
         if usual.is_none() && self.no_live {
             return Err(Failure::usage(
-                "nothing to serve: there is no recording of this machine; name the folder of another, or leave --no-live out",
+                "nothing to serve: there is no recording of this machine; name the folder of another, or omit --no-live",
             ));
         }
         Ok(usual.into_iter().collect())

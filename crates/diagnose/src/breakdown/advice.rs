@@ -92,9 +92,9 @@ fn own_advice(part: &TimePart, last: Option<&ChainLink>, fills: bool) -> String 
         (TimeKind::Sleep | TimeKind::Pause, _) => {
             format!("Shorten the pause of {whose}{}, or have it wait for the event itself.", within(function))
         }
-        (TimeKind::Stopped, _) => format!("Continue {whose}: it was stopped by a signal or a debugger."),
+        (TimeKind::Stopped, _) => format!("Resume {whose}: it was stopped by a signal or a debugger."),
         (TimeKind::Receive | TimeKind::Send | TimeKind::Connect, Some(by)) => {
-            format!("Look at {}: it is its turn.", name_of(by))
+            format!("Look at {}, the other end of the connection: the program waits for it.", name_of(by))
         }
         (_, Some(by)) => format!("Look at {}: the program waits for it.", name_of(by)),
         (_, None) => format!("Find out with 'whyslow profile --off-cpu' what {whose} waits for."),

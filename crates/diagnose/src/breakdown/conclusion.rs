@@ -144,7 +144,7 @@ fn unseen(breakdown: &TimeBreakdown) -> Vec<String> {
 
 fn idle(breakdown: &TimeBreakdown) -> String {
     let Some(first) = breakdown.parts.first() else {
-        return format!("Nothing was seen of {}.", breakdown.target);
+        return format!("{} was not observed.", breakdown.target);
     };
     let client = first.by.iter().find(|by| by.kind == "client").map(|by| format!(" (its clients: {})", by.name));
     format!(

@@ -98,7 +98,7 @@ pub fn link(name: &str, pid: u32, tid: Option<u32>, parts: &[TimePart]) -> Chain
             tid,
             kind: TimeKind::Other,
             share: 0.0,
-            what: "nothing was seen of it".into(),
+            what: "not observed".into(),
         };
     };
     let share = if busy > 0.0 { weight(part) / busy } else { part.share };
@@ -106,7 +106,7 @@ pub fn link(name: &str, pid: u32, tid: Option<u32>, parts: &[TimePart]) -> Chain
     if effective(part) == 0.0
         && let Some(client) = part.by.iter().find(|by| by.kind == "client")
     {
-        what += &format!(" of its client {}", name_of(client));
+        what = format!("waiting for its client {}", name_of(client));
     }
     ChainLink { name: name.into(), pid, tid, kind: part.kind, share, what }
 }

@@ -58,7 +58,7 @@ fn the_end_of_the_chain_is_the_cause() {
     let found = concluded(vec![wait, part(TimeKind::User, 0.05, &[])], chain, &of_db);
     assert_eq!(
         found.conclusion,
-        "app (pid 1) spends 95 % of its time waiting for data of its peer: db (pid 2); in the end the time goes to db (pid 2), waiting for fsync on vdb."
+        "app (pid 1) spends 95 % of its time waiting for data from its peer: db (pid 2); in the end the time goes to db (pid 2), waiting for fsync on vdb."
     );
     let advice = found.advice.unwrap();
     assert!((advice.saves - 0.95 * 0.9).abs() < 1e-9);
@@ -105,7 +105,7 @@ fn an_idle_holder_of_a_lock_is_asked_to_release_it() {
     let found = concluded(vec![wait], chain, &of_holder);
     assert_eq!(
         found.advice.unwrap().text,
-        "Have postgres (pid 2) release its lock: it holds it while it is waiting for events of its client psql (pid 3)."
+        "Have postgres (pid 2) release its lock: it holds it while it is waiting for its client psql (pid 3)."
     );
 }
 

@@ -108,7 +108,7 @@ pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode, pattern: &Patte
                 requests(node),
             ));
         }
-        array.notes.push("With enough requests in flight to keep all members at work.".to_owned());
+        array.notes.push("With enough requests in flight to keep all members busy.".to_owned());
         array.notes.extend(member.note);
     }
     let missing = machine.arrays.get(node.name.as_str()).and_then(|array| array.degraded.get());
@@ -126,7 +126,8 @@ fn slowest_member(machine: &Machine<'_>, node: &StackNode) -> Option<Random> {
         machine.below(node).filter(|member| known(member).is_none()).map(|member| member.name.as_str()).collect();
     let mut slowest = machine.below(node).filter_map(known).min_by(|a, b| a.rate.total_cmp(&b.rate))?;
     if !unknown.is_empty() {
-        let alike = format!("{} had no requests to judge by: taken for a member like the others.", unknown.join(", "));
+        let alike =
+            format!("{} had no requests to judge by: assumed to be like the other members.", unknown.join(", "));
         slowest.note = Some(slowest.note.map_or_else(|| alike.clone(), |note| format!("{note} {alike}")));
     }
     Some(slowest)

@@ -158,8 +158,7 @@ impl Judging<'_> {
                 && !patterns.contains(&key)
                 && self.grids.iter().any(|grid| grid.refuted.contains(&key))
             {
-                let because =
-                    "the numbers that suggest it are means of different times: in no interval do they hold together";
+                let because = "the numbers that suggest it are averages over different times; they do not occur together in any interval";
                 refuted.push(RuledOut { id: key, because: because.into() });
             } else {
                 findings.push(finding.clone());

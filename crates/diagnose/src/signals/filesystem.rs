@@ -13,7 +13,7 @@ use whyslow_quantities::nfs;
 
 signals! { m: Change<'_, Mount>;
     "mount.size" "bytes" "space in all", "f_blocks x f_frsize", "statvfs(3)", normal "space in all" => m.last().size.get();
-    "mount.available" "bytes" "space an ordinary user can have", "f_bavail x f_frsize", "statvfs(3)", normal "above 5 % of its size" => m.last().available.get();
+    "mount.available" "bytes" "space available to ordinary users", "f_bavail x f_frsize", "statvfs(3)", normal "above 5 % of its size" => m.last().available.get();
     "mount.free" "bytes" "space free, the reserve for root included", "f_bfree x f_frsize", "statvfs(3)", normal "the space left, including the reserve for root" => m.last().free.get();
     "mount.available_share" "ratio" "the same as a share", "f_bavail / (f_blocks - f_bfree + f_bavail), as df computes it", "statvfs(3)", normal "above 5 %" => available_share(m.last());
     "mount.shrunk" "bytes" "how much less space is available at the end of the window than at its start", "first - last", "statvfs(3)" => m.first().available.get().zip(m.last().available.get()).map(|(first, last)| first - last);
@@ -73,7 +73,7 @@ signals! { n: Change<'_, NfsMount>;
     quantities of n => nfs::OPERATIONS, nfs::WAIT, nfs::ROUND_TRIP, nfs::QUEUE_WAIT, nfs::IN_FLIGHT, nfs::SENT_AGAIN_SHARE, nfs::SENT_AGAIN;
     "nfs.server" "text" "server and path", "as mounted", "/proc/self/mountstats" => n.last().server.get();
     "nfs.done" "count" "the same in the window", "Δoperations", "/proc/self/mountstats" => n.grown(|n| n.operations);
-    "nfs.stall" "ratio" "share of the time in which operations were under way, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal "below 10 %" => nfs::IN_FLIGHT.over(n).map(|n| n.min(1.0));
+    "nfs.stall" "ratio" "share of the time in which operations were in flight, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal "below 10 %" => nfs::IN_FLIGHT.over(n).map(|n| n.min(1.0));
 }
 
 /// Returns every NFS mount.

@@ -176,7 +176,7 @@ signals! { g: GroupUse<'_>;
     "group.memory_high" "bytes" "the level above which its tasks are held back while its memory is reclaimed", "memory.high", "cgroup-v2.rst", normal "no limit, or one above the need" => g.last().memory_high.get();
     "group.high_fill" "ratio" "memory charged against that level, mean of the samples", "mean(usage / high)", "cgroup-v2.rst", normal "below 90 %" => fill(g, |g| g.memory_high);
     "group.high_hits" "1/s" "times its tasks were held back for passing that level", "Δhigh events / Δt", "memory.events", normal "0/s" => g.rate(|g| g.high_events);
-    "group.room" "bytes" "memory and swap that it may still take; its page cache can be given back", "limit - (usage - (file - shmem)) + swap it may use", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.map(|r| r.left);
+    "group.room" "bytes" "memory and swap that it may still use; its page cache is reclaimable", "limit - (usage - (file - shmem)) + swap it may use", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.map(|r| r.left);
     "group.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks over the latter half of the window", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.and_then(Room::exhausted_in);
     "group.anon_share" "ratio" "share of its memory that is anonymous", "anon / usage", "memory.stat" => over(g.mean(|g| g.anon), g.mean(|g| g.memory));
     "group.file_share" "ratio" "share of its memory that is page cache", "file / usage", "memory.stat" => over(g.mean(|g| g.file), g.mean(|g| g.memory));

@@ -130,7 +130,7 @@ impl IoUse<'_> {
 }
 
 signals! { u: IoUse<'_>;
-    "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats", normal "the device it used" => u.device.as_deref().unwrap_or_default();
+    "io.device" "text" "the device it used; empty where that is not known", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats", normal "the device it used" => u.device.as_deref().unwrap_or_default();
     "io.devices" "text" "that device, and those on top of it through which its requests came to it", "arrays, volumes and paths for which alone the device works", "/sys/block, /proc/diskstats" => u.device.iter().chain(&u.through).map(|name| format!(" {name} ")).collect::<String>().as_str();
     "io.main" "flag" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
     "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
@@ -142,7 +142,7 @@ signals! { u: IoUse<'_>;
     "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);
     "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
     "io.device_time" "s" "mean time the device took for its requests", "Δdevice time / Δrequests", "BPF: block_rq_complete" => over(u.made(|m| m.device_time), u.made(|m| m.requests));
-    "io.rate" "bytes/s" "bytes it moved to and from storage, over all the time in which that was counted of any process", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => u.storage();
+    "io.rate" "bytes/s" "bytes it moved to and from storage, over all the time in which processes were sampled", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => u.storage();
     "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io", normal "no more than it requests" => u.read_rate();
     "io.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => u.process.and_then(|(task, _)| task.written);
     "io.blocked_share" "ratio" "share of the samples in which one of its threads was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => u.process.map(|(task, _)| task.blocked);

@@ -87,7 +87,7 @@ impl Noticed<'_> {
 }
 
 signals! { n: Noticed<'_>;
-    "notice.topic" "text" "what the message is about, in a word of ours", "the message's words", "/dev/kmsg" => n.notice.topic;
+    "notice.topic" "text" "what the message is about, in one word", "the message's words", "/dev/kmsg" => n.notice.topic;
     "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg", normal "0" => n.notice.count;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
@@ -157,7 +157,7 @@ signals! { k: OomKill;
     "kill.limit" "bytes" "the group's limit", "'memory: usage ... limit'", "/dev/kmsg (mm/memcontrol.c)", normal "above what the group needs" => k.report.limit;
     "kill.group_anon" "bytes" "memory of processes in the group", "'anon'", "/dev/kmsg", normal "if processes fill the group, it is their memory" => k.report.anon;
     "kill.group_file" "bytes" "page cache of the group", "'file'", "/dev/kmsg", normal "page cache can be reclaimed once it is written" => k.report.file;
-    "kill.dirty" "bytes" "page cache of the group that must be written back before it can be given back", "'file_dirty' + 'file_writeback'", "/dev/kmsg" => k.report.dirty;
+    "kill.dirty" "bytes" "page cache of the group that must be written back before it can be reclaimed", "'file_dirty' + 'file_writeback'", "/dev/kmsg" => k.report.dirty;
     "kill.dirty_share" "ratio" "the same as a share of the limit", "('file_dirty' + 'file_writeback') / limit", "/dev/kmsg" => over(k.report.dirty, k.report.limit);
     "kill.largest" "text" "the largest process listed", "largest 'rss' of the list of processes", "/dev/kmsg" => largest(k).as_deref();
     "kill.whole" "bytes" "the memory that ran out: the group's limit, or the machine's memory", "'memory: usage ... limit'; 'pages RAM' - 'pages reserved', MemTotal", "/dev/kmsg, /proc/meminfo" => k.whole();

@@ -35,7 +35,7 @@ impl NetlinkUse<'_> {
 }
 
 signals! { n: NetlinkUse<'_>;
-    "netlink.drops" "1/s" "messages of the kernel that this socket lost", "Δdrops / Δt", "/proc/net/netlink", normal "0/s" => n.socket.rate(|s| s.drops);
+    "netlink.drops" "1/s" "kernel messages that this socket lost", "Δdrops / Δt", "/proc/net/netlink", normal "0/s" => n.socket.rate(|s| s.drops);
     "netlink.dropped" "count" "the same, in the window", "Δdrops", "/proc/net/netlink" => n.socket.grown(|s| s.drops);
     "netlink.dropping_share" "ratio" "share of the samples in which it lost any", "steps with Δdrops > 0 / steps", "/proc/net/netlink", normal "0" => n.dropping_share();
     "netlink.queued" "bytes" "buffer memory of messages that waited to be read, most seen", "max(Rmem)", "/proc/net/netlink" => n.socket.max(|s| s.receive_queue);

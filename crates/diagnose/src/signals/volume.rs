@@ -109,7 +109,7 @@ signals! { a: ArrayUse<'_>;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats", normal "a few hundred" => a.members.requests;
     "array.requests" "1/s" "requests to the array itself; those of a check or rebuild are not among them", "Δ(reads + writes) / Δt", "/proc/diskstats" => a.own.and_then(|own| disk::TRANSFERS.over(own));
     "array.wait" "s" "time that these take", "Δtime / Δ(reads + writes)", "/proc/diskstats", normal "as without a check or rebuild" => a.own.and_then(|own| disk::WAIT.over(own));
-    "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats", normal "short: the disks are in order" => a.members.wait;
+    "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats", normal "short: the disks are healthy" => a.members.wait;
 }
 
 /// Actions of an array besides serving requests: it reads, and perhaps rewrites, all of its members.

@@ -86,7 +86,7 @@ fn a_chunk_that_is_too_small_is_the_cause_and_its_reader_the_culprit() {
         assert_eq!((&*first.id, first.confidence), ("disk.request_split", Confidence::High), "{:#?}", d.findings);
         assert_eq!(first.subject.name, if md { "md0" } else { "dm-0" });
         assert_eq!(first.culprits.first().map(|culprit| &*culprit.name), Some("reader"));
-        assert!(first.summary.contains("one of 64 KiB takes 4 of its members"), "{}", first.summary);
+        assert!(first.summary.contains("a read of 64 KiB occupies 4 of its members"), "{}", first.summary);
     }
 }
 

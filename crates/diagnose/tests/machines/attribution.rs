@@ -581,8 +581,7 @@ fn what_was_recorded_is_not_changed_by_the_numbers_that_processes_had() {
     let d = diagnose(&window(filled_by_workers), Origin::Recording, &RULES);
     let action = &finding(&d, "cpu.saturated").actions[0];
     assert_eq!(action.try_command, None);
-    let expected =
-        "Check that worker in unit queue still runs, as this was in the past. Lower the CPU priority of worker (×2)";
+    let expected = "Check that worker in unit queue is still running, as this happened in the past. Lower the CPU priority of worker (×2)";
     assert!(action.text.starts_with(expected), "{action:?}");
 }
 

@@ -207,7 +207,7 @@ fn read_space(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolR
             if first || is_command(&text) || !is_damaged(&text) {
                 break;
             }
-            let refusal = lines.refuse("a line of btrfs: what is allocated, and what of that is used");
+            let refusal = lines.refuse("a line of btrfs: what is allocated, and how much of that is used");
             lines.keep(Err::<(), _>(refusal))?;
             is_whole = false;
         }

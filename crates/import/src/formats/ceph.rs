@@ -7,7 +7,7 @@ use whyslow_model::catalogue::{Array, Drive};
 pub const FORMAT: Format = Format {
     name: "ceph status",
     versions: "Ceph 12 on (health detail: 10 on): status, -s, -w, health, health detail, and what rook prints; as text",
-    shows: "whether all OSDs are up, and which of them have requests that take long",
+    shows: "whether all OSDs are up, and which of them have slow requests",
     lacks: "how long requests take (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
     programs: &[partly_read("ceph")],
     files: &["ceph_status", "ceph_-s"],

@@ -9,7 +9,7 @@ use whyslow_model::catalogue::Condition;
 pub const FORMAT: Format = Format {
     name: "kubectl describe",
     versions: "kubectl 1.8 on: pods and nodes, or the state of a killed container alone",
-    shows: "containers that were killed for memory, evicted pods, nodes that are short of memory, disk space or process ids",
+    shows: "containers that were killed for memory, evicted pods, nodes that are short of memory, disk space or process IDs",
     lacks: "throttling (cpu.stat of the container's cgroup); what uses the resources",
     programs: &[partly_read("kubectl")],
     files: &["kubectl_describe"],

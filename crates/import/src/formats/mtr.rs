@@ -9,7 +9,7 @@ pub const FORMAT: Format = Format {
     name: "mtr",
     versions: "0.75 and later, -r or -w, with the columns Loss% and Snt",
     shows: "lost packets and round trips to the last hop, and from which hop on they are lost",
-    lacks: "the way back, which may be another one; hops that limit or drop echoes lose no other packets",
+    lacks: "the return path, which may be a different one; hops that limit or drop echoes lose no other packets",
     programs: &[word("mtr")],
     starts: |lines| lines.next_is(is_columns) || (lines.next_is(is_start) && lines.peek(1).is_some_and(is_columns)),
     read,

@@ -6,7 +6,7 @@ use whyslow_model::catalogue::NfsMount;
 pub const FORMAT: Format = Format {
     name: "nfsstat",
     versions: "nfs-utils 1 and 2: -c, -s, -r, -n, -o",
-    shows: "calls that the client had to send again since boot; of two with times, their rate",
+    shows: "calls that the client retransmitted since boot; of two with times, their rate",
     lacks: "which mount; how long calls take; what the server does",
     programs: &[program("nfsstat")],
     files: &["nfsstat"],

@@ -10,7 +10,7 @@ use whyslow_model::histogram::{Histogram, bucket_of};
 pub const FORMAT: Format = Format {
     name: "ext4slower",
     versions: "bcc and libbpf-tools: ext4slower, xfsslower, btrfsslower, nfsslower, zfsslower, fsslower, fileslower, runqslower",
-    shows: "which programs wait long for reading, writing, opening or syncing files, or for a CPU",
+    shows: "which programs wait a long time for reading, writing, opening or syncing files, or for a CPU",
     lacks: "how many operations were faster than the limit; the device",
     programs: &[
         program("ext4slower"),

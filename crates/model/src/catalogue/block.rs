@@ -128,10 +128,10 @@ family_group! {
     /// Commands of a SCSI disk: also ATA, USB, iSCSI and Fibre Channel (drivers/scsi/scsi_sysfs.c).
     scsi: ScsiDisk by device: Name of device, from "/sys/block/*/device/device_busy, iodone_cnt, ioerr_cnt, iotmo_cnt, /sys/class/scsi_host/*/state" since creation {
         completed: counter32 count "system.disk.commands" "commands that the device completed";
-        failed: counter32 count "system.disk.commands.failed" "of those, commands that it did not complete well, or refused";
-        timeouts: counter32 count "system.disk.commands.timeouts" "commands that it did not answer in time, which the kernel then aborts and as a rule sends again; absent where the kernel does not count them";
-        in_flight: gauge count "system.disk.commands.in_flight" "commands that the device was sent and that are not finished: also those that wait for the error handler";
-        recovering: gauge count "system.disk.adapter_recovering" "1 while the kernel's error handler is at work on its adapter, which gets no new commands meanwhile";
+        failed: counter32 count "system.disk.commands.failed" "of those, commands that failed or were refused";
+        timeouts: counter32 count "system.disk.commands.timeouts" "commands that it did not answer in time, which the kernel then aborts and usually retries; absent where the kernel does not count them";
+        in_flight: gauge count "system.disk.commands.in_flight" "commands that were sent to the device and are not finished: also those that wait for the error handler";
+        recovering: gauge count "system.disk.adapter_recovering" "1 while the kernel's error handler is busy with its adapter, which gets no new commands meanwhile";
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
@@ -193,7 +193,7 @@ family_group! {
         options: state options "system.filesystem.mode" "mount and superblock options";
         size: gauge bytes "system.filesystem.limit" "space in all";
         free: gauge bytes "system.filesystem.usage{system.filesystem.state=free}" "space free, the reserve for root included";
-        available: gauge bytes "system.filesystem.usage" "space an ordinary user can have";
+        available: gauge bytes "system.filesystem.usage" "space available to ordinary users";
         inodes: gauge count "system.filesystem.inodes.limit" "total inodes; 0 if the file system creates them on demand";
         inodes_free: gauge count "system.filesystem.inodes.free" "inodes free";
         read_only: gauge count "system.filesystem.read_only" "1 if mounted read-only";

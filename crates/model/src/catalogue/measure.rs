@@ -84,7 +84,7 @@ family_group! {
         product: state word "db.system" "Oracle, Redis, InnoDB or PostgreSQL";
         uptime: gauge ns "db.uptime" "time since the server started";
         buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";
-        latch_hit: gauge ratio "db.latch.hit_ratio" "latches had at the first try";
+        latch_hit: gauge ratio "db.latch.hit_ratio" "latches acquired at the first attempt";
         physical_reads: gauge count "db.physical_reads" "blocks read from storage a second";
         physical_writes: gauge count "db.physical_writes" "blocks written to storage a second";
         log_sync_share: gauge ratio "db.log_sync.share" "share of the database's time spent waiting for the log to be synced";
@@ -115,8 +115,8 @@ family_group! {
         undo_entries: gauge count "db.undo.entries" "transactions whose old row versions are not yet purged (history list length)";
         log_age: gauge bytes "db.log.age" "log written since the last checkpoint";
         log_capacity: gauge bytes "db.log.capacity" "most log that may be written before a checkpoint must end";
-        log_pending: gauge count "db.log.pending" "writes and syncs of the log that are under way";
-        io_pending: gauge count "db.io.pending" "reads and writes of data that are under way";
+        log_pending: gauge count "db.log.pending" "writes and syncs of the log in progress";
+        io_pending: gauge count "db.io.pending" "reads and writes of data in progress";
         checkpoints: gauge count "db.checkpoints" "checkpoints since the counts were reset";
         checkpoints_requested: gauge ratio "db.checkpoints.requested" "share of the checkpoints that began because the log reached its size, not because of the time";
         backend_writes: gauge ratio "db.backend_writes" "share of the buffers written by the sessions themselves";
@@ -126,7 +126,7 @@ family_group! {
         policy: state word "db.memory.policy" "what happens when the memory is full";
         evicted: gauge count "db.evicted" "entries evicted since the start because memory was full";
         connections: gauge count "db.connections" "clients connected";
-        connections_max: gauge count "db.connections.limit" "most clients that may be connected";
+        connections_max: gauge count "db.connections.limit" "maximum number of clients";
         accept_pauses: gauge count "db.accept_pauses" "times it stopped accepting connections since the start, because the limit was reached";
         refused: gauge count "db.connections.refused" "connections refused since the start because there were too many";
         fork_time: gauge ns "db.fork_time" "time that the latest fork stopped the server";

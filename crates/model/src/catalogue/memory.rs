@@ -95,7 +95,7 @@ family_group! {
         ksm_swpin_copy: counter count "system.paging.ksm_swpin" "pages merged by KSM that were copied at swap-in";
         drop_pagecache: counter count "system.paging.drop_pagecache" "times the page cache was dropped manually";
         balloon_inflate: counter count "system.paging.balloon_inflate" "pages returned to the hypervisor";
-        balloon_deflate: counter count "system.paging.balloon_deflate" "pages had again from the hypervisor";
+        balloon_deflate: counter count "system.paging.balloon_deflate" "pages returned by the hypervisor";
     }
 
     /// Reserved huge pages by page size.

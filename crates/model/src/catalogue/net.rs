@@ -101,7 +101,7 @@ family_group! {
         ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
         ip_in_discards: counter count "system.network.ip.in_discards" "received IPv4 packets discarded for lack of resources";
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
-        ip_frag_fails: counter count "system.network.ip.fragmentation_fails" "IPv4 packets dropped because they were larger than the next link takes and must not be fragmented";
+        ip_frag_fails: counter count "system.network.ip.fragmentation_fails" "IPv4 packets dropped because they exceeded the next link's MTU and must not be fragmented";
         ip_reasm_fails: counter count "system.network.ip.reassembly_fails" "failures to reassemble fragments";
         tcp_active_opens: counter count "system.network.tcp.active_opens" "connections opened from here";
         tcp_passive_opens: counter count "system.network.tcp.passive_opens" "connections opened by the peer";
@@ -113,7 +113,7 @@ family_group! {
         tcp_retrans_segs: counter count "system.network.tcp.retransmits" "segments retransmitted";
         tcp_in_errs: counter count "system.network.tcp.in_errors" "bad segments received";
         tcp_out_rsts: counter count "system.network.tcp.out_resets" "resets sent";
-        tcp_ext_ip_reverse_path_filter: counter count "system.network.ip.reverse_path_drops" "packets dropped because their source is not reached through the interface they came in by (rp_filter)";
+        tcp_ext_ip_reverse_path_filter: counter count "system.network.ip.reverse_path_drops" "packets dropped because their source is not reached through the interface they arrived on (rp_filter)";
         tcp_ext_listen_overflows: counter count "system.network.tcp.listen_overflows" "connections dropped because an accept queue was full";
         tcp_ext_listen_drops: counter count "system.network.tcp.listen_drops" "connections dropped at a listening socket for any reason";
         tcp_ext_tcp_req_q_full_drop: counter count "system.network.tcp.syn_drops" "SYNs dropped because the SYN queue was full";
@@ -127,7 +127,7 @@ family_group! {
         tcp_ext_tcp_fast_retrans: counter count "system.network.tcp.fast_retransmits" "segments retransmitted because later ones were acknowledged";
         tcp_ext_tcp_dsack_recv: counter count "system.network.tcp.duplicate_reports" "reports of a peer that it has received something twice (DSACK), each of one or more segments";
         tcp_ext_tcp_dsack_recv_segs: counter count "system.network.tcp.duplicates_reported" "segments that peers reported to have received twice; since Linux 5.13";
-        tcp_ext_tcp_sack_reorder: counter count "system.network.tcp.reorderings.sack" "times segments were found to have overtaken one another, by SACK";
+        tcp_ext_tcp_sack_reorder: counter count "system.network.tcp.reorderings.sack" "times segments were found to be reordered, by SACK";
         tcp_ext_tcp_ts_reorder: counter count "system.network.tcp.reorderings.timestamp" "the same, by time stamps";
         tcp_ext_tcp_syn_retrans: counter count "system.network.tcp.syn_retransmits" "SYNs and SYN-ACKs retransmitted";
         tcp_ext_tcp_spurious_rtos: counter count "system.network.tcp.spurious_timeouts" "timeouts found to be needless";
@@ -169,7 +169,7 @@ family_group! {
         recovering: gauge count "network.tcp.recovering" "1 while it is retransmitting lost segments (states Recovery and Loss)";
         busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
         rwnd_limited: counter ns "network.tcp.rwnd_limited" "time held back by the peer's receive window";
-        sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by the own send buffer";
+        sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by its own send buffer";
         retransmission_timeout: gauge ns "network.tcp.rto" "time without an acknowledgement after which data is retransmitted";
         rtt: gauge ns "network.tcp.rtt" "smoothed round-trip time";
         rtt_var: gauge ns "network.tcp.rtt_variance" "its mean deviation";
@@ -186,7 +186,7 @@ family_group! {
         app_limited: gauge count "network.tcp.app_limited" "1 where the delivery rate was limited by the application";
         not_sent: gauge bytes "network.tcp.not_sent" "bytes waiting to be sent";
         unacked: gauge count "network.tcp.unacked" "segments in flight";
-        lost: gauge count "network.tcp.lost" "segments taken for lost";
+        lost: gauge count "network.tcp.lost" "segments considered lost";
         receive_queue: gauge bytes "network.tcp.receive_queue" "bytes the application has not read";
         send_queue: gauge bytes "network.tcp.send_queue" "bytes the peer has not confirmed";
         receive_buffer: gauge bytes "network.tcp.receive_buffer" "receive buffer (sk_rcvbuf)";

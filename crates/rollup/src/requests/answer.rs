@@ -46,8 +46,8 @@ impl RecordingAnswer {
     /// Fails if the file is not an answer, or answers another request.
     pub fn parse(file: &[u8], request: &RecordingRequest) -> Result<Self, RequestError> {
         let line = file.iter().take(LONGEST_LINE).position(|byte| *byte == b'\n');
-        let (head, rest) = file.split_at(line.ok_or_else(|| RequestError::new("it is no answer"))?);
-        let head: Head = serde_json::from_slice(head).map_err(|_| RequestError::new("it is no answer"))?;
+        let (head, rest) = file.split_at(line.ok_or_else(|| RequestError::new("it is not an answer"))?);
+        let head: Head = serde_json::from_slice(head).map_err(|_| RequestError::new("it is not an answer"))?;
         if head.schema != SCHEMA {
             return Err(RequestError::new(format!("{} is not known here", head.schema)));
         }

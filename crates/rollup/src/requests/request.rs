@@ -46,7 +46,7 @@ impl RecordingRequest {
     /// Fails if the span is longer than an hour, the time is longer than a day, or there are no random numbers.
     pub fn new(host: &str, (from_ms, to_ms): (i64, i64), asked_ms: i64, valid_ms: i64) -> Result<Self, RequestError> {
         let mut id = [0; ID];
-        SystemRandom::new().fill(&mut id).map_err(|_| RequestError::new("the kernel gives no random numbers"))?;
+        SystemRandom::new().fill(&mut id).map_err(|_| RequestError::new("the kernel provides no random numbers"))?;
         let expires_ms = asked_ms.saturating_add(valid_ms);
         let (schema, host) = (SCHEMA.to_owned(), host.to_owned());
         let request = Self { schema, id: hex(&id), host, from_ms, to_ms, asked_ms, expires_ms };
@@ -77,11 +77,11 @@ impl RecordingRequest {
             return Err(RequestError::new(format!("{} is not known here", request.schema)));
         }
         if request.host != host {
-            return Err(RequestError::new("it is to another host"));
+            return Err(RequestError::new("it is for another host"));
         }
         let is_id = |id: &str| id.len() == 2 * ID && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !is_id(&request.id) {
-            return Err(RequestError::new("its identifier is not one"));
+            return Err(RequestError::new("its identifier is invalid"));
         }
         request.check_times()?;
         Ok(request)

@@ -92,7 +92,10 @@ impl GroupTracer {
         out.cgroup.interference.extend(rows.into_values());
         match numbers.len() + 2 {
             0..GROUPS => Ok(()),
-            _ => Err(SourceError::Failed(format!("BPF: more than {} control groups: the others are one", GROUPS - 2))),
+            _ => Err(SourceError::Failed(format!(
+                "BPF: more than {} control groups: the others are counted as one",
+                GROUPS - 2
+            ))),
         }
     }
 

@@ -40,7 +40,7 @@ fn inode(row: &NetlinkSocket) -> Option<u64> {
 
 impl Source for NetlinkSockets {
     fn info(&self) -> SourceInfo {
-        SourceInfo::new("proc/net/netlink", "messages of the kernel that programs lose")
+        SourceInfo::new("proc/net/netlink", "kernel messages that programs lose")
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {

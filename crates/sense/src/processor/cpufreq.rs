@@ -34,7 +34,9 @@ pub(super) fn read_frequencies(cpus: &[u32], root: &Root, out: &mut Snapshot) ->
         }
     }
     if rows.is_empty() {
-        return Err(SourceError::Absent("no cpufreq driver: firmware or hypervisor sets the clock unseen".into()));
+        return Err(SourceError::Absent(
+            "no cpufreq driver: firmware or hypervisor sets the clock without reporting it".into(),
+        ));
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ fn stacks(profile: &StackProfile, weight: u64) -> Option<BlindSpot> {
 
 fn ended(profile: &StackProfile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "the process ended before its mappings could be read, or we may not read them";
+    let why = "the process ended before its mappings could be read, or they may not be read";
     Some(spot(format!("which program, in {part}"), why, ""))
 }
 

@@ -26,7 +26,7 @@ chart_table! {
         "iowait": of(cpu::mean::IOWAIT);
     }
 
-    "cpu.busy" "Busy time by CPU" in "1" "Share of its time that a CPU worked: what the hypervisor took is not part of it.";
+    "cpu.busy" "Busy time by CPU" in "1" "Share of its time that a CPU worked: steal time is not part of it.";
     Lines; shows "core.busy" "core.idle" "core.kernel" "core.others_idle" "cpu.idle_processors" "cpu.idle_spread";
     Cpu, TopCpus(8) {
         "": of(cpu::BUSY);

@@ -9,8 +9,8 @@ use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Listed};
 /// Reports in one sentence that a baseline was saved.
 pub fn saved(saved: &Listed, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    let what = format!(": {} series {}", saved.series, over(saved.kind, saved.seconds));
-    canvas.paragraph(0, 2, &[plain("kept "), bold(&saved.name), plain(what)]);
+    let what = format!("': {} series {}", saved.series, over(saved.kind, saved.seconds));
+    canvas.paragraph(0, 2, &[plain("Saved baseline '"), bold(&saved.name), plain(what)]);
     canvas.finish()
 }
 

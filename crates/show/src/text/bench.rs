@@ -46,7 +46,7 @@ pub fn dropped_caches(dropped: &DroppedCaches, style: &TextStyle) -> String {
     let DroppedCaches { before, after, seconds, .. } = dropped;
     canvas.paragraph(0, 2, &[plain(line("Page cache", before.page_cache, after.page_cache))]);
     canvas.paragraph(0, 2, &[plain(line("Dentries and inodes", before.reclaimable_slab, after.reclaimable_slab))]);
-    let took = format!("Took {}. Programs read from the disk again what they need.", human::seconds(*seconds));
+    let took = format!("Took {}. Programs will reread what they need from disk.", human::seconds(*seconds));
     canvas.paragraph(0, 2, &[dim(took)]);
     canvas.finish()
 }

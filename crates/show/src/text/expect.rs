@@ -12,7 +12,7 @@ pub fn expectations(expected: &Expectations, style: &TextStyle) -> String {
     let watched = human::quantity(expected.seconds, "s");
     canvas.paragraph(0, 2, &[plain(format!("{host}what it should deliver, and what it did in {watched}."))]);
     if expected.things.is_empty() {
-        canvas.paragraph(0, 2, &[dim("Nothing is known of it: no drive was busy, and no link reports its speed.")]);
+        canvas.paragraph(0, 2, &[dim("Nothing is known about it: no drive was busy, and no link reports its speed.")]);
     }
     for thing in &expected.things {
         draw(&mut canvas, thing, style.all);
@@ -22,7 +22,7 @@ pub fn expectations(expected: &Expectations, style: &TextStyle) -> String {
         canvas.paragraph(
             0,
             2,
-            &[dim("What did less may have had nothing more to do. -v shows where the formulas are from.")],
+            &[dim("What delivered less may have had less to do. -v shows where the formulas are from.")],
         );
     }
     if style.all {

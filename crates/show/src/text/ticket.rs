@@ -104,7 +104,7 @@ fn evidence_cells(evidence: &Evidence) -> [String; 3] {
 fn of_explanation(out: &mut String, explanation: &Explanation) {
     let clock = ZonedClock::local();
     if explanation.episodes.is_empty() {
-        line(out, "Nothing cost noticeable time.");
+        line(out, "Nothing cost a noticeable amount of time.");
         return;
     }
     out.push_str("\n| from | for | what | time lost, at worst |\n|---|---|---|---|\n");

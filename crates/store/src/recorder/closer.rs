@@ -80,7 +80,7 @@ impl TailCloser {
         });
         let cut = is_cut.then(|| {
             format!(
-                "the recording before ended within a sample, which is lost; the {samples} samples before it are kept"
+                "the previous recording ended in the middle of a sample, which is lost; the {samples} samples before it are kept"
             )
         });
         for what in damaged.into_iter().chain(cut) {

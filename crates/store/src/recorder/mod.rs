@@ -312,7 +312,7 @@ impl SampleIntake {
         let resting = self.segment.as_ref().is_some_and(|segment| segment.begun.elapsed() < self.interval * PAUSE);
         match *lock(&self.shared.space) {
             _ if waiting >= MOST_WAITING => Some("the disk was too slow"),
-            _ if self.shared.refused.load(Ordering::Relaxed) && resting => Some("the disk refused to be written to"),
+            _ if self.shared.refused.load(Ordering::Relaxed) && resting => Some("the disk refused writes"),
             SpaceLevel::None => Some("no space was left"),
             SpaceLevel::Little if !self.samples.is_multiple_of(KEEP_ONE_IN) => Some("little space was left"),
             _ => None,

@@ -126,7 +126,7 @@ pub fn unpack(extract: &[u8], folder: &Path) -> Result<(), StoreError> {
 
 fn unpack_at_most(most: usize, extract: &[u8], folder: &Path) -> Result<(), StoreError> {
     let invalid = |what: &str| StoreError::invalid(folder, format!("the extract of a recording {what}"));
-    let mut rest = extract.strip_prefix(MAGIC).ok_or_else(|| invalid("is of no version that is known here"))?;
+    let mut rest = extract.strip_prefix(MAGIC).ok_or_else(|| invalid("is of an unknown version"))?;
     let folder = Folder::open(folder)?;
     let mut left = most;
     for _ in 0..MOST_PARTS {

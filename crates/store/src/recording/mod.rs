@@ -320,9 +320,9 @@ fn tail_segment(path: &Path, tail: &ReadTail) -> Option<SegmentRef> {
 fn losses_of(path: &Path, tail: &ReadTail, damage: &DamageLog) -> Vec<RecordedLoss> {
     let samples = &tail.samples;
     let lost = (samples.lost > 0).then(|| format!("{} samples are damaged beyond repair and left out", samples.lost));
-    let cut = samples
-        .is_cut
-        .then(|| "it ends within a sample, which is left out: the recorder was killed, or the file cut off".into());
+    let cut = samples.is_cut.then(|| {
+        "it ends in the middle of a sample, which is left out: the recorder was killed, or the file cut off".into()
+    });
     let at = samples.times.last().copied().unwrap_or(0);
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let all = lost.into_iter().chain(cut);

@@ -42,7 +42,7 @@ pub(super) fn page(key: &SocketKey, context: &Context<'_>) -> Option<Vec<Line>> 
     ]));
     heading(&mut lines, "Windows and buffers");
     lines.extend(pairs(&[
-        ("time with data under way", Value::of(&connection::BUSY, change)),
+        ("time with data in flight", Value::of(&connection::BUSY, change)),
         ("held back by the peer's receive window", Value::of(&connection::WINDOW_LIMITED, change)),
         ("held back by the own send buffer", Value::of(&connection::BUFFER_LIMITED, change)),
         ("congestion window, segments", Value::number(last.congestion_window.get(), "count")),

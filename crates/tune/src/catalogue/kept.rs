@@ -43,7 +43,7 @@ fn line(entry: &Entry, target: &ChangeTarget, machine: &Machine, earlier: bool) 
         }
         Persist::Udev(subsystem) => {
             let attribute = attribute(entry, name).filter(|_| !name.contains(['"', '*', '?', '[', '|', '\\']));
-            let attribute = attribute.ok_or_else(|| format!("{target} is no attribute that udev can match"))?;
+            let attribute = attribute.ok_or_else(|| format!("{target} is not an attribute that udev can match"))?;
             let device = match earlier {
                 true => format!("KERNEL==\"{name}\""),
                 false => udev::matches(machine, subsystem, name)?,
@@ -66,7 +66,7 @@ fn line(entry: &Entry, target: &ChangeTarget, machine: &Machine, earlier: bool) 
             }
             Ok(line)
         }
-        Persist::No(instead) => Err(format!("{target} is kept in not by whyslow: {instead}")),
+        Persist::No(instead) => Err(format!("whyslow cannot make {target} persistent; instead: {instead}")),
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
         Persist::Unit(property) if property == "CPUQuota" => quota(value),
         Persist::Unit(_) if value == "max" => Ok("infinity".into()),
         Persist::Tmpfiles | Persist::Udev(_) if value.contains(['%', '"', '\\']) => {
-            Err(format!("'{value}' cannot stand in such a line"))
+            Err(format!("'{value}' cannot be written in such a line"))
         }
         _ if value.is_empty() => Err("an empty value cannot be kept".into()),
         _ => Ok(value.to_owned()),
@@ -90,12 +90,12 @@ fn quota(value: &str) -> Result<String, String> {
         return Err(format!("'{value}' needs no line: no quota is the default"));
     }
     let numbers = value.split_once(' ').and_then(|(quota, period)| Some((quota.parse().ok()?, period.parse().ok()?)));
-    let (quota, period): (u64, u64) = numbers.ok_or_else(|| format!("'{value}' is no quota"))?;
+    let (quota, period): (u64, u64) = numbers.ok_or_else(|| format!("'{value}' is not a quota"))?;
     let hundredths = quota.checked_mul(10_000).filter(|product| period > 0 && product % period == 0);
     let hundredths =
         hundredths.map(|product| product / period).filter(|hundredths| *hundredths > 0).ok_or_else(|| {
             format!(
-                "systemd takes CPUQuota in steps of 0.01 %, and {quota} of {period} us is none: choose a quota that is"
+                "systemd takes CPUQuota in steps of 0.01 %, and {quota} of {period} us is not a multiple: choose a quota that is"
             )
         })?;
     let percent = match (hundredths / 100, hundredths % 100) {

@@ -74,7 +74,7 @@ impl Catalogue {
         };
         let Some(Value::Array(tunables)) = file.remove("tunable") else { return Err("no [[tunable]]".into()) };
         for tunable in tunables {
-            let Value::Table(own) = tunable else { return Err("a tunable is no table".into()) };
+            let Value::Table(own) = tunable else { return Err("a tunable is not a table".into()) };
             let mut merged = defaults.clone();
             merged.extend(own);
             let name = merged.get("name").map(ToString::to_string).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Catalogue {
             tunable.stalls.get_or_insert(stalls(&tunable));
             let entry = Entry::try_from(tunable).map_err(|why| format!("{name}: {why}"))?;
             if self.by_name.insert(entry.tunable.name.clone(), self.entries.len()).is_some() {
-                return Err(format!("{name} stands there twice"));
+                return Err(format!("{name} is listed twice"));
             }
             self.entries.push(Arc::new(entry));
         }

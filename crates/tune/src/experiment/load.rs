@@ -169,7 +169,7 @@ impl RunningCommand {
                 }
                 Err(RecvTimeoutError::Timeout) => meter.tick(),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::Usage("nobody waited for the command".into()));
+                    return Err(Error::Usage("the command was not waited for".into()));
                 }
             }
         };

@@ -59,7 +59,7 @@ fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, 
             break;
         }
     }
-    trial.ok_or_else(|| Error::Usage("an experiment has one look at least".into()))
+    trial.ok_or_else(|| Error::Usage("an experiment needs at least one look".into()))
 }
 
 /// Checks that the pairs of a design can be significant at its alpha.

@@ -114,11 +114,11 @@ impl ProfileOption<'_> {
                 RequestedValue::FirstOf(value.split('|').map(|word| word.trim().to_owned()).collect())
             }),
             "readahead" => {
-                let wanted = read_ahead(value).ok_or_else(|| format!("'{value}' is no read-ahead"))?;
+                let wanted = read_ahead(value).ok_or_else(|| format!("'{value}' is not a read-ahead size"))?;
                 self.each("disk.read_ahead_kb", |_| wanted.clone())
             }
             "readahead_multiply" => {
-                let factor: f64 = value.parse().map_err(|_| format!("'{value}' is no number"))?;
+                let factor: f64 = value.parse().map_err(|_| format!("'{value}' is not a number"))?;
                 let now = |disk: &str| self.machine.root().number(&format!("sys/block/{disk}/queue/read_ahead_kb"));
                 // The read-ahead of a disk that does not report it cannot be multiplied.
                 let known = self.devices.iter().filter_map(|disk| Some((disk, now(disk)?)));
@@ -129,9 +129,9 @@ impl ProfileOption<'_> {
                 let requests: Vec<ChangeRequest> = known.map(request).collect();
                 if requests.is_empty() { Err("there is no such device".into()) } else { Ok(requests) }
             }
-            "scheduler_quantum" => Err("only the scheduler cfq had it, which went with kernel 5.0".into()),
+            "scheduler_quantum" => Err("only the scheduler cfq had it, which kernel 5.0 removed".into()),
             "apm" | "spindown" => {
-                Err(format!("the drive itself is told: hdparm -{} {value}", if name == "apm" { 'B' } else { 'S' }))
+                Err(format!("set it in the drive itself: hdparm -{} {value}", if name == "apm" { 'B' } else { 'S' }))
             }
             _ => Err(instead("disk")),
         }
@@ -215,7 +215,7 @@ impl ProfileOption<'_> {
         let words: Vec<&str> = value.split([' ', ',', ':', '\n', '\t']).filter(|word| !word.is_empty()).collect();
         let mut requests = Vec::new();
         for pair in words.chunks(2) {
-            let [parameter, value] = pair else { return Err(format!("'{value}': each name wants a value")) };
+            let [parameter, value] = pair else { return Err(format!("'{value}': each name needs a value")) };
             let name = tunable_of(group, parameter).ok_or_else(|| format!("'{parameter}' is not in the catalogue"))?;
             requests.extend(self.each(&name, |_| RequestedValue::Exactly((*value).to_owned()))?);
         }

@@ -50,7 +50,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let id = workbench.keep_noted(note).map_err(failure)?;
     drop(workbench);
     drop(progress);
-    let what = if task.effect == Effect::Reboot { "reboot" } else { "restart what it is for" };
+    let what = if task.effect == Effect::Reboot { "reboot" } else { "restart what it applies to" };
     tune.tell(&PreparedChange { change: id }, |_| {
         format!(
             "change {id} is made, after measuring without it\n{what}, apply the same load, then run: whyslow try --after\n"

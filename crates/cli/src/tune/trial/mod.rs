@@ -87,7 +87,7 @@ pub fn list(tune: &Tune) -> Result<ExitCode, Failure> {
     if unread > 0 {
         let file = tune.store.folder().join("trials.jsonl");
         complain(&format!(
-            "{}: {unread} lines are no trials that this version can read; they are kept",
+            "{}: {unread} lines are not trials that this version can read; they are kept",
             file.display()
         ));
     }

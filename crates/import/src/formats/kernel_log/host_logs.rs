@@ -77,7 +77,7 @@ impl HostLogs {
         let mut runs: Vec<ToolRun> = self.all.into_iter().map(finished).collect();
         if left_out > 0 {
             let why = format!("lines of others are left out ({left_out}); {MOST_HOSTS} machines are read");
-            runs[0].note("more machines than can be told apart", why, "give the lines of one machine");
+            runs[0].note("more machines than can be distinguished", why, "give the lines of one machine");
         }
         runs
     }

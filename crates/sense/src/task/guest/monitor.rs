@@ -61,7 +61,7 @@ impl Monitor {
         socket.connect(address)?;
         let mut monitor = Self(BufReader::new(socket));
         if monitor.line()?.get("QMP").is_none() {
-            return Err(io::Error::other("it is no monitor"));
+            return Err(io::Error::other("it is not a QEMU monitor"));
         }
         monitor.ask("qmp_capabilities").map(|_| monitor).ok_or_else(|| io::Error::other("it does not answer"))
     }

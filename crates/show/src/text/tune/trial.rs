@@ -50,7 +50,7 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
         "{pairs} pairs with and without it would be measured, after {noise_pairs} without any change, {} to wait after each switch{time}",
         human::quantity(*settle, "s")
     );
-    canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", rehearsal.metric))]);
+    canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", measured(&rehearsal.metric)))]);
     caveat(&mut canvas, rehearsal.caveat.as_deref());
     super::plan(&rehearsal.plan, style) + &canvas.finish()
 }
@@ -204,7 +204,7 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     canvas.paragraph(0, 2, &[headline(trial), plain(": "), bold(trial.changes.join(" "))]);
     before_and_after(canvas, trial);
     if trial.interrupted {
-        canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", trial.metric))]);
+        canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", measured(&trial.metric)))]);
     } else if let Some(effect) = &trial.effect {
         let result = format!(
             "{}; {}, p = {:.3}; differences below {:.1} % count as noise.",
@@ -350,7 +350,7 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
             plain(", all that helped together, on new pairs: "),
             headline(together),
             plain(better(together.effect.as_ref(), EffectWords::of_trial(together))),
-            dim(format!(" ({})", together.metric)),
+            dim(format!(" ({})", measured(&together.metric))),
         ];
         canvas.paragraph(0, 2, &line);
     }

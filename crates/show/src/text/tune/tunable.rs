@@ -205,6 +205,6 @@ fn persist(persist: &Persist) -> String {
         Persist::Tmpfiles => "a line in /etc/tmpfiles.d".to_owned(),
         Persist::Udev(subsystem) => format!("a rule of udev for {subsystem}"),
         Persist::Unit(property) => format!("{property}= in a drop-in of the unit"),
-        Persist::No(instead) => format!("not by whyslow: {instead}"),
+        Persist::No(instead) => format!("not by whyslow; instead: {instead}"),
     }
 }
