@@ -23,7 +23,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-fast lab lab-blind lab-vm lab-vm-quick bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint format build build-lab build-fleet practice practice-vm install uninstall dist test-packages manual need-build need-dist need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
+.PHONY: run test test-fast lab lab-blind lab-vm lab-vm-quick bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint format build build-lab build-fleet practice practice-vm install uninstall dist test-packages manual musl need-build need-dist need-musl need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -102,6 +102,14 @@ lint: need-build format ## formatting and clippy, warnings are errors
 format: ## formatting alone
 	cargo fmt --all --check
 
+# Packages hold static programs. A target that cannot be had here is said, and is no failure.
+musl: need-musl ## whether the program compiles for musl, so that `make dist` does not break unnoticed; some three minutes
+	@if rustup target add x86_64-unknown-linux-musl; then \
+	  CC_x86_64_unknown_linux_musl=musl-gcc cargo check --quiet --target x86_64-unknown-linux-musl --package whyslow; \
+	else \
+	  echo 'musl: skipped, its target cannot be installed here (1 step skipped)'; \
+	fi
+
 build: need-build
 	cargo build --release --package whyslow
 
@@ -159,6 +167,9 @@ need-lab-vm:
 
 need-dist:
 	@scripts/install-missing.sh build dist
+
+need-musl:
+	@scripts/install-missing.sh build musl
 
 need-test-packages:
 	@scripts/install-missing.sh packages

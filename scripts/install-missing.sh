@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages (and programs of crates.io) that are missing, and only those: install-missing.sh build [runner] [test] [lab] [lab-vm] [programs] [bench] [dist] [packages] [manual]
+# Installs the Debian packages (and programs of crates.io) that are missing, and only those: install-missing.sh build [runner] [test] [lab] [lab-vm] [programs] [bench] [musl] [dist] [packages] [manual]
 set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
@@ -9,6 +9,7 @@ test='qemu-system-x86:qemu-system-x86_64 iproute2:ip nftables:nft util-linux:los
 runner='python3:python3'
 programs='postgresql:/usr/lib/postgresql/*/bin/postgres mariadb-server-core:mariadbd mariadb-client-core:mariadb redis-server:redis-server nginx-light:nginx apache2-utils:ab nodejs:node default-jdk-headless:javac python3:/usr/bin/python3 ffmpeg:ffmpeg rsync:rsync runc:runc'
 lab_vm='binutils:strip qemu-system-x86:qemu-system-x86_64 mmdebstrap:mmdebstrap genext2fs:genext2fs cpio:cpio kmod:depmod e2fsprogs:mke2fs xz-utils:xz debian-archive-keyring:/usr/share/keyrings/debian-archive-keyring.gpg'
+musl='musl-tools:musl-gcc'
 dist='musl-tools:musl-gcc gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h git:git xz-utils:xz'
 packaged='lintian:lintian mmdebstrap:mmdebstrap rpm:rpm qemu-user-static:qemu-aarch64-static util-linux:unshare'
 bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
@@ -80,10 +81,11 @@ for list in "$@"; do
         lab-vm) packages="$packages$(missing "$lab_vm")" ;;
         programs) packages="$packages$(missing "$programs")" ;;
         bench) packages="$packages$(missing "$bench")" ;;
+        musl) packages="$packages$(missing "$musl")" ;;
         dist) packages="$packages$(missing "$dist")" ;;
         packages) packages="$packages$(missing "$packaged")" ;;
         manual) ;;
-        *) echo "install-missing.sh: no list '$list': build, test, lab, lab-vm, programs, bench, dist, packages, manual" >&2; exit 2 ;;
+        *) echo "install-missing.sh: no list '$list': build, test, lab, lab-vm, programs, bench, musl, dist, packages, manual" >&2; exit 2 ;;
     esac
 done
 
