@@ -110,10 +110,11 @@ avg-cpu:  %user   %nice    %sys   %idle
     let files = ["x232-iostat-x-sdb1.txt", "x232-vmstat-2.txt"].map(fixture);
     let long = page(&[&files[0], &files[1], "--chart", "cpu.modes"]);
     let modes = chart(&long, "cpu.modes");
+    // Of the first row's modes, which are rounded and add up to 99 %.
     let shares = |shares: [f64; 9]| [vec![None], shares.map(Some).to_vec()].concat();
-    assert_eq!(mean(modes, "user"), shares([0.88, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
-    assert_eq!(mean(modes, "system"), shares([0.1, 0.0, 0.01, 0.01, 0.03, 0.06, 0.11, 0.03, 0.0]));
-    assert_eq!(mean(modes, "iowait"), shares([0.01, 1.0, 0.99, 0.99, 0.97, 0.94, 0.89, 0.97, 1.0]));
+    assert_eq!(mean(modes, "user"), shares([0.88889, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
+    assert_eq!(mean(modes, "system"), shares([0.10101, 0.0, 0.01, 0.01, 0.03, 0.06, 0.11, 0.03, 0.0]));
+    assert_eq!(mean(modes, "iowait"), shares([0.010101, 1.0, 0.99, 0.99, 0.97, 0.94, 0.89, 0.97, 1.0]));
 }
 
 #[test]

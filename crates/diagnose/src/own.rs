@@ -55,7 +55,7 @@ pub(crate) fn signals(scope: Scope) -> Option<&'static [Signal]> {
 pub(crate) fn declare(source: &SourceText<'_>, quantities: Spanned<DeValue<'_>>) -> Result<Vec<String>, RuleError> {
     let at = quantities.span().start;
     let DeValue::Array(quantities) = quantities.into_inner() else {
-        return Err(source.error(at, "quantity is no list of tables: [[quantity]]"));
+        return Err(source.error(at, "quantity is not a list of tables: [[quantity]]"));
     };
     let mut declared = Vec::new();
     for quantity in quantities {

@@ -7,13 +7,13 @@ quantities! { Protocol;
     SEGMENTS_RECEIVED = "net.segments_received" "1/s" "TCP segments received", "/proc/net/snmp" = rate(tcp_in_segs);
     /// The kernel does not count segments here that are sent again.
     SEGMENTS = "net.segments" "1/s" "TCP segments sent", "/proc/net/snmp" = rate(tcp_out_segs);
-    SENT_AGAIN = "net.segments_sent_again" "1/s" "TCP segments sent again", "/proc/net/snmp" = rate(tcp_retrans_segs);
-    SENT_AGAIN_SHARE = "net.sent_again_share" "ratio" "segments sent again, as a share of all that were sent", "/proc/net/snmp"
+    SENT_AGAIN = "net.segments_sent_again" "1/s" "TCP segments retransmitted", "/proc/net/snmp" = rate(tcp_retrans_segs);
+    SENT_AGAIN_SHARE = "net.sent_again_share" "ratio" "retransmitted segments, as a share of all that were sent", "/proc/net/snmp"
         = each(tcp_retrans_segs / tcp_out_segs + tcp_retrans_segs);
     FAST_RETRANSMITS = "net.fast_retransmits" "1/s" "segments retransmitted because later ones arrived: part of those with data, used where captures lack the others", "/proc/net/netstat", normal "near 0/s"
         = rate(tcp_ext_tcp_fast_retrans);
     TIMEOUTS = "net.timer_expiries" "1/s" "retransmission timers that expired", "/proc/net/netstat" = rate(tcp_ext_tcp_timeouts);
-    OPENINGS_SENT_AGAIN = "net.openings_sent_again" "1/s" "segments sent again that open connections", "/proc/net/netstat" = rate(tcp_ext_tcp_syn_retrans);
+    OPENINGS_SENT_AGAIN = "net.openings_sent_again" "1/s" "retransmitted segments that open connections", "/proc/net/netstat" = rate(tcp_ext_tcp_syn_retrans);
     RECEIVED_TWICE = "net.received_twice" "1/s" "segments that the peer reports to have got twice", "/proc/net/netstat" = rate(tcp_ext_tcp_dsack_recv_segs);
     LISTEN_OVERFLOWS = "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "/proc/net/netstat", normal "0/s", better lower, baseline true
         = rate(tcp_ext_listen_overflows);
