@@ -245,3 +245,18 @@ fn a_restart_is_no_interval() {
     let d = judged(&text.concat());
     assert_eq!(doubts(&d), [("cpu", Some((1, 3, 4)))], "{:?}", d.not_cleared);
 }
+
+#[test]
+fn a_load_average_of_another_hour_adds_no_interval() {
+    const MPSTAT: &str = "\
+# mpstat 2
+
+02:03:50 AM  CPU   %user   %nice    %sys %iowait    %irq   %soft  %steal   %idle    intr/s
+02:04:04 AM  all    1.33    0.00   41.78    0.00    0.44    3.56    0.00   52.89   1015.56
+02:04:06 AM  all    0.00    0.00    8.04   38.69   29.65   23.62    0.00    0.00   1326.63
+";
+    const UPTIME: &str = "$ uptime\n 10:41:07 up 20 days,  4:11,  2 users,  load average: 0.02, 0.04, 0.11\n";
+    let (alone, both) = (judged(MPSTAT), judged(&format!("{MPSTAT}{UPTIME}")));
+    assert_eq!((first(&both), intervals(&both)), ("cpu.interrupts@host".into(), Some((2, 2, 2))));
+    assert_eq!((first(&alone), alone.findings[0].confidence), (first(&both), both.findings[0].confidence));
+}

@@ -230,7 +230,8 @@ fn subjects_are_those_of_the_input() {
             let words = name.split([' ', ',', ':', '/', '@', '(', ')']).filter(|word| !word.is_empty());
             // ethX stands for the card of an output of ethtool whose command line, which names it, is lost.
             let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read", "ethX"].contains(&word);
-            let is_remainder = name == "the kernel and what is unaccounted for";
+            let is_remainder =
+                ["the kernel and what is unaccounted for", "memory that the log does not show"].contains(&name);
             words.clone().all(|word| is_ours(word) || word.parse::<u32>().is_ok() || text.contains(word))
                 || is_numbered(name)
                 || is_remainder

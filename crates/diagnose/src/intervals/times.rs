@@ -1,7 +1,7 @@
 //! Finds where the intervals of a window begin and end: by the reports of tools, or by the stalls of tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{EachFamily, Family, Pressure};
+use whyslow_model::catalogue::{EachFamily, Family, MetricKind, Pressure};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Value};
 use whyslow_model::window::Window;
@@ -132,27 +132,41 @@ impl EachFamily for Cadences<'_> {
         if F::INFO.events {
             return;
         }
-        let all = || self.snapshots.iter().enumerate().map(|(at, snapshot)| (at, F::rows(snapshot)));
-        // A gauge between two readings of counters (uptime beside mpstat) ends no interval.
-        let is_counted = all().any(|(_, rows)| rows.iter().any(has_counters));
-        let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
-        let mut times = Vec::new();
-        for (at, rows) in all() {
-            let read: Vec<&F> = rows.iter().filter(|row| !is_counted || has_counters(*row)).collect();
-            read.iter().for_each(|row| *readings.entry(row.key()).or_default() += 1);
-            if !read.is_empty() {
-                times.push(at);
-            }
+        // Two tools may fill one family: the load average of uptime, and its time since boot, end no interval of the counters
+        // that mpstat prints.
+        let counters = (0..F::INFO.metrics.len()).filter(|column| F::INFO.metrics[*column].kind == MetricKind::Counter);
+        let mut read: Vec<Vec<usize>> =
+            counters.map(|column| self.times::<F>(|row| has_counter(row, column))).collect();
+        read.retain(|times| !times.is_empty());
+        if read.is_empty() {
+            read.push(self.times::<F>(|_| true));
         }
-        // At least two intervals of one entity.
-        if readings.values().any(|count| *count >= 3) && !self.found.contains(&times) {
-            self.found.push(times);
+        for times in read {
+            if self.is_repeated::<F>(&times) && !self.found.contains(&times) {
+                self.found.push(times);
+            }
         }
     }
 }
 
-/// Returns true if a row has a reading of a counter.
-fn has_counters<F: Family>(row: &F) -> bool {
-    let mut columns = 0..F::INFO.metrics.len();
-    columns.any(|column| matches!(row.value(column), Some(Value::Counter(counter)) if counter.get().is_some()))
+impl Cadences<'_> {
+    /// Returns the snapshots in which a row of a family fulfils a condition.
+    fn times<F: Family>(&self, is_read: impl Fn(&F) -> bool) -> Vec<usize> {
+        let has_it = |at: &usize| F::rows(&self.snapshots[*at]).iter().any(&is_read);
+        (0..self.snapshots.len()).filter(has_it).collect()
+    }
+
+    /// Returns true if an entity was read three times: at least two intervals of one.
+    fn is_repeated<F: Family>(&self, times: &[usize]) -> bool {
+        let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
+        for row in times.iter().flat_map(|at| F::rows(&self.snapshots[*at])) {
+            *readings.entry(row.key()).or_default() += 1;
+        }
+        readings.values().any(|count| *count >= 3)
+    }
+}
+
+/// Returns true if a row has a reading of the counter in a column.
+fn has_counter<F: Family>(row: &F, column: usize) -> bool {
+    matches!(row.value(column), Some(Value::Counter(counter)) if counter.get().is_some())
 }
