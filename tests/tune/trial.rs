@@ -120,7 +120,11 @@ fn read_ahead_helps_a_stream_from_a_disk_of_few_requests() {
         let script = group.joined(&script);
         let change = format!("disk.read_ahead_kb@{}=1MiB", disk.name());
         let options = ["--json", "--settle", "0", "--pairs", "6", "--noise-pairs", "0", "--", "sh", "-c", &script];
-        let trial = verdict(&whyslow(cage, &[&[change.as_str()][..], &options].concat()).output().unwrap());
+        let tried = || verdict(&whyslow(cage, &[&[change.as_str()][..], &options].concat()).output().unwrap());
+        // What runs beside this test may take the CPUs for a part of a trial, which is inconclusive then.
+        let mut trials = (0..3).map(|_| tried());
+        let is_conclusive = |trial: &serde_json::Value| trial["verdict"] != "inconclusive";
+        let trial = trials.find(is_conclusive).expect("one of three trials is conclusive");
         assert_eq!(trial["verdict"], "helped", "{trial}");
         assert!(trial["effect"]["better"].as_f64().unwrap() > 1.0, "{trial}");
         assert_eq!(tool("blockdev", &["--getra", &disk.device]), "128");

@@ -214,7 +214,7 @@ fn made_up_answers_are_refused() {
     assert!(status == Some(1) && said.contains("db-1 has not answered"), "{said}");
     let request = fs::read_dir(store.path().join("v1/requests/db-1")).unwrap().next().unwrap().unwrap().path();
     let id = |text: &str| text.split("\"id\":\"").nth(1).unwrap()[..32].to_owned();
-    for (answer, why) in [("", "no answer"), ("{}\nPAR1", "no answer"), ("earlier", "another request")] {
+    for (answer, why) in [("", "not an answer"), ("{}\nPAR1", "not an answer"), ("earlier", "another request")] {
         let before = fs::read_to_string(&request).unwrap();
         let forged = || {
             let asked = loop {

@@ -17,6 +17,9 @@ quantities! { Interface;
     DISCARDS = "iface.receive_discards" "1/s" "packets dropped on receipt, ring overflows excluded", "/proc/net/dev" = rate(rx_dropped);
     SEND_DROPS = "iface.send_drops" "1/s" "packets dropped on sending", "/proc/net/dev" = rate(tx_dropped);
     ALL_DROPS = "iface.all_drops" "1/s" "packets dropped in either direction", "/proc/net/dev" = rate([rx_dropped] + [rx_fifo] + [tx_dropped]);
+    /// Tables of a fleet have no overflows of the ring.
+    KERNEL_DROPS = "iface.kernel_drops" "1/s" "packets dropped in either direction, ring overflows excluded", "/proc/net/dev"
+        = rate([rx_dropped] + [tx_dropped]);
     RING_DROPS = "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "/proc/net/dev", normal "0/s" = rate(rx_fifo);
     RING_DROP_SHARE = "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "/proc/net/dev", normal "near 0"
         = each(rx_fifo / rx_packets + rx_fifo);

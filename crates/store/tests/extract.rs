@@ -69,7 +69,7 @@ fn an_extract_that_is_none_is_refused() {
     for cut in [0, 10, 20, 30, 100, whole.len() / 2, whole.len() - 1] {
         refused(&whole[..cut]);
     }
-    assert!(refused(b"PAR1").contains("no version"));
+    assert!(refused(b"PAR1").contains("unknown version"));
     let part = |tail: &[u8]| [&1_i64.to_le_bytes(), &(tail.len() as u64).to_le_bytes(), tail].concat();
     let of = |parts: &[Vec<u8>]| [&b"whyslow extract 1\n"[..], &parts.concat()].concat();
     assert!(refused(&of(&[part(b"not a tail")])).contains("not a recording"));

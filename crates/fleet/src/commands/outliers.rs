@@ -61,7 +61,7 @@ static METRICS: [ComparedMetric; 11] = [
     quantity("time of a read", &disk::READ_WAIT.declaration),
     quantity("time of a write", &disk::WRITE_WAIT.declaration),
     quantity("TCP segments retransmitted", &protocol::SENT_AGAIN_SHARE.declaration),
-    quantity("packets dropped", &interface::ALL_DROPS.declaration),
+    quantity("packets dropped", &interface::KERNEL_DROPS.declaration),
     quantity("major faults", &vmstat::MAJOR_FAULTS.declaration),
 ];
 
