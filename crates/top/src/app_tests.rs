@@ -169,7 +169,7 @@ fn the_filter_takes_letters_until_enter_and_esc_clears_it() {
     let mut app = live(4);
     press(&mut app, "/WORq");
     line(&screen(&mut app, 80, 24), &["Filter: worq_"]);
-    line(&screen(&mut app, 80, 24), &["Nothing passes the filter"]);
+    line(&screen(&mut app, 80, 24), &["Nothing matches the filter"]);
     app.handle(key(KeyCode::Backspace));
     app.handle(key(KeyCode::Enter));
     let filtered = screen(&mut app, 80, 24);

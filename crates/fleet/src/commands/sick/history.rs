@@ -36,7 +36,7 @@ impl SickSince {
     }
 }
 
-/// A [`SickSince`] as it is written.
+/// Since when a host has been sick.
 #[derive(JsonSchema, Serialize)]
 pub(super) struct SinceDocument {
     /// The beginning of its first episode after a healthy hour.
