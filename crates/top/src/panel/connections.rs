@@ -1,12 +1,13 @@
 //! Table of TCP connections: rates, round trips, and what holds them back.
 
-use super::{Context, bits, commands, over, ratio};
+use super::{Context, commands, over, ratio};
 use crate::entity::EntityId;
 use crate::table::{Column, Row, Value};
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::Connection;
 use whyslow_model::key::SocketKey;
 use whyslow_model::window::Change;
+use whyslow_quantities::connection;
 
 pub(super) const COLUMNS: [Column; 8] = [
     Column::words("PEER", 22, 0),
@@ -63,8 +64,8 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
             let cells = vec![
                 Value::Words(key.remote.to_string()),
                 Value::words(process),
-                Value::number(bits(change.rate(|c| c.bytes_acked)), "bit/s"),
-                Value::number(bits(change.rate(|c| c.bytes_received)), "bit/s"),
+                Value::of(&connection::CONFIRMED, change),
+                Value::of(&connection::RECEIVED, change),
                 Value::number(ratio(change.mean(|c| c.rtt)), "s"),
                 Value::share(retransmitted(change)),
                 Value::Words(held_back.map_or_else(String::new, |(what, _)| what.to_owned())),

@@ -138,11 +138,6 @@ pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
     parts.into_iter().flatten().reduce(|a, b| a + b)
 }
 
-/// Converts bytes to bits.
-pub(crate) fn bits(bytes: Option<f64>) -> Option<f64> {
-    bytes.map(|bytes| bytes * 8.0)
-}
-
 /// Divides; `None` if either number is unknown or the divisor is not positive.
 pub(crate) fn over(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(part? / whole.filter(|whole| *whole > 0.0)?)
