@@ -217,19 +217,23 @@ fn another_capture_removes_no_finding() {
 fn subjects_are_those_of_the_input() {
     let wrong = wrong(&cases(), |(name, text)| {
         let Some(d) = read(&[(name, text)]).and_then(|captures| diagnosed(&captures)) else { return Vec::new() };
-        // The input may contain the number of a device instead of its name (253:4, dev8-144, 08:03).
+        // The input may contain the number of a device instead of its name (253:4, dev8-144, 08:03, 254,0).
         let is_numbered = |name: &str| {
             let number = |word: &str| {
                 word.trim_start_matches("dev").split(['-', ':']).filter(|n| n.parse::<u32>().is_ok()).count() == 2
             };
-            ["dm-", "sd"].iter().any(|kind| name.starts_with(kind))
-                && text.split([' ', '\t', '\n', '(', ')', ',']).any(number)
+            let comma = name.strip_prefix("dev").map(|numbers| numbers.replacen('-', ",", 1));
+            comma.is_some_and(|numbers| text.contains(&numbers))
+                || ["dm-", "sd"].iter().any(|kind| name.starts_with(kind))
+                    && text.split([' ', '\t', '\n', '(', ')', ',']).any(number)
         };
         let is_named = |name: &str| {
             // Some names combine several words of the input ('TCP 10.0.0.1:80', 'a, b') with words of whyslow.
             let words = name.split([' ', ',', ':', '/', '@', '(', ')']).filter(|word| !word.is_empty());
-            // ethX stands for the card of an output of ethtool whose command line, which names it, is lost.
-            let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read", "ethX"].contains(&word);
+            // ethX stands for the card of an output of ethtool whose command line, which names it, is lost; fio for a job
+            // whose heading is lost.
+            let is_ours =
+                |word: &str| ["line", "all", "programs", "guest", "write", "read", "ethX", "fio"].contains(&word);
             let is_remainder =
                 ["the kernel and what is unaccounted for", "memory that the log does not show"].contains(&name);
             words.clone().all(|word| is_ours(word) || word.parse::<u32>().is_ok() || text.contains(word))

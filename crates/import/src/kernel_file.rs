@@ -81,40 +81,55 @@ pub fn canonical(path: &str) -> String {
     path.trim_start_matches('/').to_owned()
 }
 
+/// Files of a control group of version 2 that the machine's root group lacks.
+const GROUP_FILES: [&str; 13] = [
+    "cpu.max",
+    "cpu.stat",
+    "io.max",
+    "memory.current",
+    "memory.events",
+    "memory.high",
+    "memory.max",
+    "memory.peak",
+    "memory.swap.current",
+    "memory.swap.max",
+    "pids.current",
+    "pids.events",
+    "pids.max",
+];
+/// Files of version 1, and their controllers.
+const OLD_GROUP_FILES: [(&str, &str); 9] = [
+    ("cpu", "cpu.cfs_period_us"),
+    ("cpu", "cpu.cfs_quota_us"),
+    ("cpu", "cpu.stat"),
+    ("memory", "memory.failcnt"),
+    ("memory", "memory.limit_in_bytes"),
+    ("memory", "memory.max_usage_in_bytes"),
+    ("memory", "memory.usage_in_bytes"),
+    ("pids", "pids.current"),
+    ("pids", "pids.max"),
+];
+
 /// Returns the path of a control group file that was printed at the root of the hierarchy: a container sees its own group
 /// there. The machine's root group has no such files, or empty ones.
 fn of_container(below: &str) -> Option<String> {
-    const FILES: [&str; 12] = [
-        "cpu.max",
-        "cpu.stat",
-        "io.max",
-        "memory.current",
-        "memory.events",
-        "memory.high",
-        "memory.max",
-        "memory.peak",
-        "memory.swap.current",
-        "memory.swap.max",
-        "pids.current",
-        "pids.max",
-    ];
-    const OLD_FILES: [(&str, &str); 9] = [
-        ("cpu", "cpu.cfs_period_us"),
-        ("cpu", "cpu.cfs_quota_us"),
-        ("cpu", "cpu.stat"),
-        ("memory", "memory.failcnt"),
-        ("memory", "memory.limit_in_bytes"),
-        ("memory", "memory.max_usage_in_bytes"),
-        ("memory", "memory.usage_in_bytes"),
-        ("pids", "pids.current"),
-        ("pids", "pids.max"),
-    ];
-    if FILES.contains(&below) {
+    if GROUP_FILES.contains(&below) {
         return Some(format!("/sys/fs/cgroup/{CONTAINER}/{below}"));
     }
     let (controllers, file) = below.split_once('/')?;
-    let is_old = OLD_FILES.iter().any(|(own, name)| *name == file && controllers.split(',').any(|c| c == *own));
+    let is_old = OLD_GROUP_FILES.iter().any(|(own, name)| *name == file && controllers.split(',').any(|c| c == *own));
     is_old.then(|| format!("/sys/fs/cgroup/{controllers}/{CONTAINER}/{file}"))
+}
+
+/// Returns the path of a control group file that was printed in an unknown folder: its name is that of no other file.
+pub fn group_file(name: &str) -> Option<String> {
+    let old = || {
+        OLD_GROUP_FILES
+            .iter()
+            .find(|(_, file)| *file == name)
+            .map(|(folder, _)| format!("/sys/fs/cgroup/{folder}/{name}"))
+    };
+    if GROUP_FILES.contains(&name) { Some(format!("/sys/fs/cgroup/{name}")) } else { old() }
 }
 
 /// A file of /proc or /sys.

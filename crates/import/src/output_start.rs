@@ -1,7 +1,7 @@
 //! Where the output of a format starts.
 
 use crate::format::Format;
-use crate::formats::{FORMATS, kernel_files, kernel_log};
+use crate::formats::{FORMATS, kernel_files, kernel_log, kernel_names};
 use crate::lines::Lines;
 use crate::margin::Margin;
 
@@ -29,9 +29,11 @@ impl OutputStart {
         })
     }
 
-    /// Returns the output that starts a text within a line or file. Names of files make no output there.
+    /// Returns the output that starts a text within a line or file. Names of files, and of the kernel's numbers, make no output
+    /// there: what they become is a file again.
     pub fn peek_text(lines: &mut Lines<'_>) -> Option<Self> {
-        Self::peek(lines).filter(|start| start.format.name != kernel_files::FORMAT.name)
+        let of_names = [kernel_files::FORMAT.name, kernel_names::FORMAT.name];
+        Self::peek(lines).filter(|start| !of_names.contains(&start.format.name))
     }
 
     /// Prepares the lines for the format. The caller removes the margin after the output.

@@ -1,7 +1,7 @@
 //! Files of /proc and /sys that a command prints without their names.
 
 use crate::command::CommandLine;
-use crate::kernel_file::{file_path, is_one_line};
+use crate::kernel_file::{file_path, group_file, is_one_line};
 
 /// Programs that print files unchanged.
 pub const PRINTERS: [&str; 5] = ["cat", "head", "tail", "more", "less"];
@@ -98,6 +98,9 @@ fn expanded(name: String) -> Vec<String> {
 pub fn absolute(name: &str, folder: Option<&str>) -> Option<String> {
     if name.starts_with('/') {
         return Some(name.to_owned());
+    }
+    if folder.is_none() {
+        return group_file(name);
     }
     folder.map(|folder| format!("{}/{}", folder.trim_end_matches('/'), name.trim_start_matches("./")))
 }

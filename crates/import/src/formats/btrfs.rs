@@ -66,7 +66,8 @@ const IO_ERRORS: [&str; 3] = ["read_io_errs", "write_io_errs", "flush_io_errs"];
 const DAMAGED: [&str; 2] = ["corruption_errs", "generation_errs"];
 
 fn read_stats(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
-    let mut counts: BTreeMap<String, Vec<(u32, String, f64)>> = BTreeMap::new();
+    // Of a count that is printed twice, the later one holds.
+    let mut counts: BTreeMap<String, BTreeMap<String, (u32, f64)>> = BTreeMap::new();
     let is_damaged = |text: &str| text.contains("_errs") || text.starts_with("[/dev/");
     loop {
         let blanks =
@@ -77,17 +78,16 @@ fn read_stats(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) ->
             break;
         };
         let Some((device, name, count)) = error_count(&line.text) else { break };
-        counts.entry(device.to_owned()).or_default().push((line.number, name.to_owned(), count));
+        counts.entry(device.to_owned()).or_default().insert(name.to_owned(), (line.number, count));
     }
     for (device, counts) in counts {
-        for (line, ..) in &counts {
+        for (line, _) in counts.values() {
             run.row::<Drive>(0.0, *line, device.as_str().into());
         }
         // People omit lines of zeros, so the sum of the others is right; the sum is known to be zero only if all lines are
         // there.
         let sum = |names: &[&str]| {
-            let own: Vec<f64> =
-                counts.iter().filter(|(_, name, _)| names.contains(&name.as_str())).map(|(.., n)| *n).collect();
+            let own: Vec<f64> = names.iter().filter_map(|name| counts.get(*name)).map(|(_, count)| *count).collect();
             Some(own.iter().sum::<f64>()).filter(|sum| own.len() == names.len() || *sum > 0.0)
         };
         let row = run.row::<Drive>(0.0, 0, device.as_str().into());
@@ -269,6 +269,12 @@ mod tests {
         let [first, second] = ["loop0", "loop1"].map(|name| rows[&Name::from(name)]);
         assert_eq!((first.io_errors.get(), first.checksum_errors.get()), (Some(14_416.0), Some(0.0)));
         assert_eq!((second.io_errors.get(), second.checksum_errors.get()), (Some(0.0), Some(127.0)));
+        let twice = fixture("btrfs-device-stats.txt").replace(
+            "[/dev/loop1].corruption_errs  127",
+            "[/dev/loop1].corruption_errs  126\n[/dev/loop1].corruption_errs  127",
+        );
+        let window = window_of(&twice);
+        assert_eq!(window.newest::<Drive>()[&Name::from("loop1")].checksum_errors.get(), Some(127.0));
     }
 
     #[test]

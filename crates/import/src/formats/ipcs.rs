@@ -36,11 +36,21 @@ fn table(line: &str) -> Option<IpcsTable> {
     }
 }
 
-/// Returns true for a title of `ipcs -u`: `------ Shared Memory Status --------`.
+/// Returns true for a title of `ipcs -u` or `ipcs -l`: `------ Shared Memory Status --------`.
 fn is_status(line: &str) -> bool {
     let title = line.trim();
     let title = if title.starts_with("---") { title.trim_matches(['-', ' ']) } else { "" };
-    ["Shared Memory Status", "Semaphore Status", "Messages Status", "Messages: Status"].contains(&title)
+    [
+        "Shared Memory Status",
+        "Semaphore Status",
+        "Messages Status",
+        "Messages: Status",
+        "Shared Memory Limits",
+        "Semaphore Limits",
+        "Messages Limits",
+        "Messages: Limits",
+    ]
+    .contains(&title)
 }
 
 /// Returns the number after a name: `segments allocated 3`, `used arrays = 1`.
@@ -62,6 +72,18 @@ fn status(lines: &mut Lines<'_>, run: &mut ToolRun, line: u32) {
             row.semaphores = count.into();
         } else if let Some(count) = named_number(text, "allocated queues") {
             row.msg_queues = count.into();
+        } else if let Some(count) = named_number(text, "max number of segments") {
+            row.shm_segments_max = count.into();
+        } else if let Some(kib) = named_number(text, "max total shared memory (kbytes)") {
+            row.shm_bytes_max = (kib * KIB).into();
+        } else if let Some(kib) = named_number(text, "max seg size (kbytes)") {
+            row.shm_segment_max = (kib * KIB).into();
+        } else if let Some(count) = named_number(text, "max number of arrays") {
+            row.sem_arrays_max = count.into();
+        } else if let Some(count) = named_number(text, "max semaphores system wide") {
+            row.semaphores_max = count.into();
+        } else if let Some(count) = named_number(text, "max queues system wide") {
+            row.msg_queues_max = count.into();
         }
     }
 }

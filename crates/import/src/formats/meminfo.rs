@@ -1,6 +1,7 @@
 //! /proc/meminfo (Documentation/filesystems/proc.rst), whole or in part.
 
 use crate::prelude::*;
+use std::borrow::Cow;
 use whyslow_model::catalogue::{Hugepages, Meminfo};
 use whyslow_proc::meminfo;
 
@@ -17,7 +18,7 @@ pub const FORMAT: Format = Format {
 
 /// Returns true if a line has a field that no other file has.
 fn is_own(line: &str) -> bool {
-    const OWN: [&str; 11] = [
+    const OWN: [&str; 13] = [
         "MemTotal",
         "MemFree",
         "MemAvailable",
@@ -29,6 +30,8 @@ fn is_own(line: &str) -> bool {
         "PageTables",
         "CommitLimit",
         "Committed_AS",
+        "HugePages_Total",
+        "HugePages_Free",
     ];
     line.split_once(':').is_some_and(|(name, _)| OWN.contains(&name))
 }
@@ -43,7 +46,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
                 pool_line = line.number;
             }
             let row = run.row::<Meminfo>(0.0, line.number, MachineKey);
-            if meminfo::take(&line.text, row, &mut metric).is_none() {
+            if meminfo::take(&in_kib(&line.text), row, &mut metric).is_none() {
                 return Err(lines.refuse_at(&line, "a name, an amount and its unit: MemTotal:  394292660 kB"));
             }
         }
@@ -55,7 +58,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     Ok(())
 }
 
-/// Pool of huge pages of the default size, which takes five lines.
+/// Pool of huge pages of the default size, which takes five lines, of which a selection may leave two out.
 #[derive(Default)]
 struct HugePages {
     size: Option<u64>,
@@ -75,10 +78,10 @@ impl HugePages {
         true
     }
 
-    /// Returns the row, or `None` if lines are missing or inconsistent.
+    /// Returns the row, or `None` if the size, the total or the free pages are missing, or the lines are inconsistent.
     fn row(&self) -> Option<Hugepages> {
-        let [Some(total), Some(free), Some(reserved), Some(surplus)] = self.counts else { return None };
-        let is_plausible = free <= total && reserved <= free && surplus <= total;
+        let [Some(total), Some(free), reserved, surplus] = self.counts else { return None };
+        let is_plausible = free <= total && reserved.is_none_or(|n| n <= free) && surplus.is_none_or(|n| n <= total);
         let row = Hugepages::new(self.size.filter(|_| is_plausible)?);
         Some(Hugepages {
             total: total.into(),
@@ -90,17 +93,56 @@ impl HugePages {
     }
 }
 
+/// Units that people convert the kernel's to, in KiB. The kernel's kB is one, and so are those of awk and numfmt.
+const UNITS: [(&str, f64); 7] = [
+    ("kB", 1.0),
+    ("MiB", 1024.0),
+    ("MB", 1024.0),
+    ("GiB", 1_048_576.0),
+    ("GB", 1_048_576.0),
+    (" M", 1024.0),
+    (" G", 1_048_576.0),
+];
+
+/// Converts a line in another unit to the kernel's: `PageTables:  68.0 GB`. Leaves other lines as they are.
+fn in_kib(line: &str) -> Cow<'_, str> {
+    let converted = || {
+        let (name, value) = line.split_once(':')?;
+        let (unit, factor) = UNITS.iter().find(|(unit, _)| value.trim_end().ends_with(unit))?;
+        let digits = value.trim_end().strip_suffix(unit)?.trim();
+        if *factor == 1.0 && !digits.contains(['.', ',']) {
+            return None;
+        }
+        let number = number(digits)?;
+        if name.starts_with("HugePages_") {
+            return (number == 0.0).then(|| format!("{name}: 0"));
+        }
+        Some(format!("{name}: {:.0} kB", number * factor))
+    };
+    converted().map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
 /// Returns true for a name that ends in a colon, followed by a number or its remnant.
 fn is_line(text: &str) -> bool {
     let Some((name, value)) = text.split_once(':') else { return false };
-    let unit = value.trim_end().ends_with("kB") || name.starts_with("HugePages_");
-    unit && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_()".contains(&b))
+    let has_unit = |value: &str| UNITS.iter().any(|(unit, _)| value.ends_with(unit));
+    (has_unit(value.trim_end()) || name.starts_with("HugePages_"))
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_()".contains(&b))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{fixture, row_of, window_of};
+
+    #[test]
+    fn amounts_in_other_units_are_the_same() {
+        let row = row_of::<Meminfo>(
+            "MemTotal:           251.6 GB\nMemFree:  1331 MiB\nPageTables:          68,5 GB\nHugePages_Total:      0.0 GB\n",
+        );
+        assert_eq!(row.page_tables.get(), Some(68.5 * GIB));
+        assert_eq!(row.mem_free.get(), Some(1331.0 * MIB));
+    }
 
     #[test]
     fn huge_pages_are_read_if_all_their_lines_are_there() {

@@ -45,6 +45,7 @@ mod iperf3;
 mod jstack;
 pub(crate) mod kernel_files;
 pub(crate) mod kernel_log;
+pub mod kernel_names;
 mod kernel_stack;
 mod kubectl_describe;
 mod kubectl_get;
@@ -284,6 +285,8 @@ pub const FORMATS: &[Format] = &[
     raid_controller::MEGACLI,
     raid_controller::STORCLI,
     raid_controller::SSACLI,
+    // Any text may contain these.
+    kernel_names::FORMAT,
 ];
 
 /// A program that prints files: the output may have any format.

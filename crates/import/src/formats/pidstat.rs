@@ -26,8 +26,11 @@ const TASK: MetricColumns<Process> = columns![
     "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
     "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches, "kB_rd/s" => read_bytes * KIB,
     "kB_wr/s" => write_bytes * KIB, "kB_ccwr/s" => cancelled_write_bytes * KIB, "minflt/s" => minor_faults,
-    "RSS" => rss * KIB, "VSZ" => virtual_size * KIB,
+    "RSS" => rss * KIB, "VSZ" => virtual_size * KIB, "iodelay" => block_delay * TICK,
 ];
+/// Column that counts the ticks of an interval, instead of a rate (pidstat(1); USER_HZ is 100).
+const TICKS: &str = "iodelay";
+const TICK: f64 = SECOND / 100.0;
 const THREAD: MetricColumns<Thread> = columns![
     "%usr" => user * PERCENT, "%user" => user * PERCENT, "%guest" += user * PERCENT,
     "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
@@ -227,6 +230,8 @@ fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     if !open.is_whole {
         row.remove(&OF_FIRST_THREAD);
     }
+    let seconds = open.interval.seconds();
+    row.scale(|column| column == TICKS, if seconds > 0.0 { 1.0 / seconds } else { 0.0 });
     let task = run.rates(open.interval, process(open.pid), &row, &TASK);
     task.command = open.command.as_str().into();
     if open.thread_count > 1 && open.is_whole {
@@ -328,6 +333,8 @@ Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
         let close = |a: Option<f64>, b: f64| assert!((a.unwrap() / b - 1.0).abs() < 0.001, "{a:?} {b}");
         close(hog.rate(|p| p.user), 0.5 * SECOND);
         close(hog.rate(|p| p.run_delay), 0.2 * SECOND);
+        // 3 ticks in 2 s; the second interval does not show them.
+        close(hog.grown(|p| p.block_delay), 3.0 * TICK);
         close(hog.rate(|p| p.read_bytes), 2048.0 * 1024.0);
         assert_eq!(window.seconds(), 4.0);
     }

@@ -66,8 +66,17 @@ fn is_average(line: &str, word: Option<&str>) -> bool {
         || clock::averaged_fields(line).is_some_and(|fields| word == Some(own) || is_header(fields))
 }
 
+/// Returns the report and the columns of a header that lost its time, above a row that has one.
+fn untimed_header(lines: &mut Lines<'_>, at: usize) -> Option<(&'static SarReport, Vec<String>)> {
+    let columns = lines.peek(at + 1).and_then(timed).map(|(_, fields)| fields.len())?;
+    let line = lines.peek(at).filter(|line| line.starts_with(char::is_whitespace) && timed(line).is_none())?;
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let report = SarReport::of(&fields).filter(|_| fields.len() == columns)?;
+    Some((report, fields.into_iter().map(str::to_owned).collect()))
+}
+
 fn starts(lines: &mut Lines<'_>) -> bool {
-    if lines.next_is(|line| averages(line).is_some()) {
+    if lines.next_is(|line| averages(line).is_some()) || untimed_header(lines, 0).is_some() {
         return true;
     }
     let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
@@ -149,6 +158,11 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun, ow
                 }
                 reader.row(lines, Some(time), &fields)?;
             }
+        } else if let Some((report, fields)) = untimed_header(lines, blanks) {
+            lines.skip(blanks);
+            reader.close_table();
+            reader.stamp = lines.peek(1).map(|row| row.split_whitespace().count() - fields.len());
+            reader.untimed_header(lines, report, &fields);
         } else {
             lines.skip(blanks);
             // A mark for rows that were cut out: `....`
@@ -319,6 +333,14 @@ impl SarReader<'_> {
         }
     }
 
+    /// Takes a header without a time: when its first row's interval began is as unknown as without a header.
+    fn untimed_header(&mut self, lines: &mut Lines<'_>, report: &'static SarReport, fields: &[String]) {
+        let names: Vec<&str> = fields[report.labels()..].iter().map(String::as_str).collect();
+        let header = TableHeader::new(&names, lines.number());
+        lines.skip(1);
+        self.open_table(SarTable::new(report, header, false));
+    }
+
     fn row(&mut self, lines: &mut Lines<'_>, time: Option<f64>, fields: &[&str]) -> ReadResult {
         if self.table.is_none()
             && let Some((report, names)) = headerless(fields)
@@ -360,7 +382,7 @@ impl SarReader<'_> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{fixture, read_text, refusal_of, window_of};
-    use whyslow_model::catalogue::{Cpu, CpuMean, Disk, Family, Interface, Meminfo, System};
+    use whyslow_model::catalogue::{Cpu, CpuMean, Disk, Family, Interface, Meminfo, System, Vmstat};
     use whyslow_model::value::Counter;
     use whyslow_model::window::Window;
 
@@ -372,6 +394,19 @@ mod tests {
 
     fn close(a: f64, b: f64) {
         assert!((a - b).abs() <= 0.02 * b.abs(), "{a} is not {b}");
+    }
+
+    #[test]
+    fn a_header_that_lost_its_time_is_one() {
+        let text = "                pgpgin/s pgpgout/s   fault/s  majflt/s  pgfree/s pgscank/s pgscand/s pgsteal/s    %vmeff\n\
+            09:10:01 AM   1204.11    812.40   4210.70      3.10   6120.40      0.00      0.00      0.00      0.00\n\
+            09:20:01 AM   1204.11    844.18   4402.20      3.10   6604.90    310.20      0.00    301.80     97.29\n\n\
+            \u{20}           kbmemfree kbmemused  %memused kbbuffers  kbcached\n\
+            09:10:01 AM   1402116  14863572     91.38     95220   2811004\n\
+            09:20:01 AM    410220  15855468     97.48     96000   2990112\n";
+        let window = window_of(text);
+        close(window.change::<Vmstat>().unwrap().rate(|v| v.pgmajfault).unwrap(), 3.10);
+        assert_eq!(window.the::<Meminfo>().unwrap().cached.get(), Some(2_990_112.0 * 1024.0));
     }
 
     #[test]

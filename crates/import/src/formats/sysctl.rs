@@ -23,7 +23,7 @@ const IPC: MetricColumns<Ipc> = columns![
     "kernel.sem 4" => sem_arrays_max,
 ];
 const LIMITS: MetricColumns<Limits> = columns![
-    "fs.file-max" => files_max, "fs.file-nr" => files, "kernel.pid_max" => pid_max,
+    "fs.file-max" => files_max, "fs.file-nr" => files, "fs.file-nr 3" => files_max, "kernel.pid_max" => pid_max,
     "kernel.threads-max" => threads_max, "vm.max_map_count" => map_count_max,
 ];
 const CONNTRACK: MetricColumns<Conntrack> = columns![

@@ -106,6 +106,17 @@ family_group! {
         surplus: gauge count "system.linux.hugepages.surplus" "pages beyond the reservation";
     }
 
+    /// The cache of ZFS (arcstats of OpenZFS, module/zfs/arc.c).
+    arc: Arc by host: MachineKey, from "/proc/spl/kstat/zfs/arcstats" {
+        size: gauge bytes "zfs.arc.size" "memory it takes";
+        size_max: gauge bytes "zfs.arc.limit" "memory it may take (zfs_arc_max)";
+        metadata: gauge bytes "zfs.arc.metadata" "memory for metadata, up to OpenZFS 2.1";
+        metadata_max: gauge bytes "zfs.arc.metadata_limit" "memory it may take for metadata (zfs_arc_meta_limit)";
+        dnodes: gauge bytes "zfs.arc.dnodes" "memory for dnodes";
+        dnodes_max: gauge bytes "zfs.arc.dnode_limit" "memory it may take for dnodes (zfs_arc_dnode_limit)";
+        prunes: counter count "zfs.arc.prunes" "times file systems were asked to release what pins metadata";
+    }
+
     /// Transparent huge pages and page sharing.
     sharing: Sharing by host: MachineKey, from "/sys/kernel/mm/transparent_hugepage, /sys/kernel/mm/ksm" {
         thp_enabled: state word "system.thp.enabled" "when transparent huge pages are used";

@@ -14,31 +14,40 @@ pub(super) const INFO: SourceInfo =
     SourceInfo::new("proc/sysvipc", "System V shared memory, semaphores and message queues against their limits");
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    let shm = ShmTotals::parse(&root.polled_text("proc/sysvipc/shm")?, page_size());
+    let shm = root.polled_text("proc/sysvipc/shm");
+    let shm = shm.map(|text| ShmTotals::parse(&text, page_size()));
+    let of_shm = |f: fn(&ShmTotals) -> u64| shm.as_ref().ok().map(f);
     let arrays = root.polled_text("proc/sysvipc/sem").ok().map(|t| column(&t, "nsems"));
     let queues = root.polled_text("proc/sysvipc/msg").ok().map(|t| column(&t, "msqid").len() as u64);
     let shm_pages = root.setting_number("proc/sys/kernel/shmall");
     let sem = root.setting("proc/sys/kernel/sem").unwrap_or_default();
     // SEMMSL SEMMNS SEMOPM SEMMNI
     let sem_limit = |field: usize| sem.split_ascii_whitespace().nth(field).and_then(|v| v.parse::<u64>().ok());
-    out.kernel.ipc.push(Ipc {
+    let ipc = Ipc {
         host: key::MachineKey,
-        shm_segments: shm.segments.into(),
+        shm_segments: of_shm(|shm| shm.segments).into(),
         shm_segments_max: root.setting_number("proc/sys/kernel/shmmni").into(),
-        shm_bytes: shm.bytes.into(),
+        shm_bytes: of_shm(|shm| shm.bytes).into(),
         // The value for unlimited is almost 2^64 pages; in bytes that fits a float but not an integer.
         shm_bytes_max: shm_pages.map(|pages| pages as f64 * page_size() as f64).into(),
         shm_segment_max: root.setting_number("proc/sys/kernel/shmmax").into(),
-        shm_largest: shm.largest.into(),
-        shm_creator: shm.creator.into(),
+        shm_largest: of_shm(|shm| shm.largest).into(),
+        shm_creator: shm.as_ref().ok().and_then(|shm| shm.creator).into(),
         sem_arrays: arrays.as_ref().map(|a| a.len() as u64).into(),
         sem_arrays_max: sem_limit(3).into(),
         semaphores: arrays.map(|a| a.into_iter().fold(0, u64::saturating_add)).into(),
         semaphores_max: sem_limit(1).into(),
         msg_queues: queues.into(),
         msg_queues_max: root.setting_number("proc/sys/kernel/msgmni").into(),
-    });
-    Ok(())
+    };
+    // Captures may have any of these files.
+    match shm {
+        Err(error) if ipc == Ipc::new(key::MachineKey) => Err(error),
+        _ => {
+            out.kernel.ipc.push(ipc);
+            Ok(())
+        }
+    }
 }
 
 /// Totals of the shared memory segments.

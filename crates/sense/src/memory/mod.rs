@@ -1,5 +1,6 @@
 //! Memory: usage by purpose, reclaim, huge pages, swap, slab, NUMA nodes.
 
+mod arcstats;
 mod edac;
 mod meminfo;
 mod numa;
@@ -14,6 +15,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         stateless(meminfo::MEMINFO, meminfo::read_meminfo),
         stateless(vmstat::INFO, vmstat::read),
+        stateless(arcstats::INFO, arcstats::read),
         listed(sysfs_mm::HUGEPAGES, sysfs_mm::hugepage_pools, sysfs_mm::read_hugepages),
         stateless(sysfs_mm::SHARING, sysfs_mm::read_sharing),
         stateless(meminfo::SWAPS, meminfo::read_swaps),

@@ -36,9 +36,9 @@ impl Protocols {
 
     fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, SourceError> {
         let mut row = Protocol::new(NetKey { ns: namespace.clone(), name: "ip".into() });
-        self.parse_counters(&net_text(root, namespace, "snmp")?, &mut row);
-        if let Ok(netstat) = net_text(root, namespace, "netstat") {
-            self.parse_counters(&netstat, &mut row);
+        let counters = ["snmp", "netstat"].map(|file| net_text(root, namespace, file));
+        for text in counters.iter().flatten() {
+            self.parse_counters(text, &mut row);
         }
         let sockets4 = net_text(root, namespace, "sockstat").unwrap_or_default();
         let sockets6 = net_text(root, namespace, "sockstat6").unwrap_or_default();
@@ -51,7 +51,11 @@ impl Protocols {
         if namespace.is_empty() {
             self.parse_machine_wide(&sockets4, &mut row);
         }
-        Ok(row)
+        // Captures may have any of these files.
+        match counters {
+            [Err(error), _] if row == Protocol::new(row.key().clone()) => Err(error),
+            _ => Ok(row),
+        }
     }
 
     /// Parses `snmp` or `netstat`: a line of names, then a line of values, both starting with the protocol's name.

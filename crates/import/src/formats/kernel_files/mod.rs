@@ -48,7 +48,7 @@ fn lone_path(lines: &mut Lines<'_>) -> Option<String> {
     lines.peek(1).is_some_and(|next| is_content(next) && file_path(next.trim()).is_none()).then_some(path)
 }
 
-/// Returns the path of a control group file that the words of its lines identify; the group is unknown.
+/// Returns the path of a file that the words of its lines identify; of a control group's, the group is unknown.
 fn unnamed_table(lines: &mut Lines<'_>) -> Option<&'static str> {
     const TABLES: [(&[&str], &str); 4] = [
         (&["nr_periods", "nr_throttled", "throttled_time"], "/sys/fs/cgroup/cpu/container/cpu.stat"),
@@ -62,6 +62,9 @@ fn unnamed_table(lines: &mut Lines<'_>) -> Option<&'static str> {
             .and_then(|line| line.split_once(' '))
             .is_some_and(|(k, count)| k == key && number(count).is_some())
     };
+    if lines.next_is(|line| line.starts_with("sockets: used ")) {
+        return Some("/proc/net/sockstat");
+    }
     let found = TABLES.iter().find(|(keys, _)| keys.iter().enumerate().all(|(at, key)| is_row(lines, at, key)));
     found.map(|(_, path)| *path)
 }

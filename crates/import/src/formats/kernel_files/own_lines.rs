@@ -46,6 +46,11 @@ pub fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
                 ["usage_usec ", "user_usec ", "system_usec ", "nice_usec ", "core_sched", "nr_", "throttled_"];
             BEGINNINGS.iter().any(|begin| line.starts_with(begin)) || line.starts_with("burst_usec ")
         },
+        "sockstat" | "sockstat6" => |line| {
+            const NAMES: [&str; 7] = ["sockets: used ", "TCP", "UDP", "UDPLITE", "RAW", "FRAG", "ICMP"];
+            let has_counts = || line.split_once(": ").is_some_and(|(_, rest)| rest.starts_with("inuse "));
+            NAMES.iter().any(|name| line.starts_with(name)) && (line.starts_with("sockets: ") || has_counts())
+        },
         "io.max" | "io.stat" => |line| {
             let device = line.split(' ').next().and_then(|word| word.split_once(':'));
             device.is_some_and(|(major, minor)| number(major).is_some() && number(minor).is_some())

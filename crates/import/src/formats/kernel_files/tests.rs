@@ -134,9 +134,12 @@ fn names_below_the_folder_of_the_prompt() {
     let unnamed = of("It says\n\nnr_periods 1000\nnr_throttled 900\nthrottled_time 123\n\nevery time.\n").concat();
     assert_eq!(unnamed.len(), 1);
     assert_eq!(unnamed[0].0, "sys/fs/cgroup/cpu/container/cpu.stat");
-    // Outside of /proc and /sys a name is meaningless.
-    assert!(trees("# cd /etc/x\n# cat memory.max cpu.max\n1\n2\n", false).unwrap_or_default().is_empty());
-    assert!(trees("# cd /sys/fs/cgroup/app\n# cd ../..\n# cat memory.max\n1\n", false).unwrap_or_default().is_empty());
+    let unknown = of("# cd ../app\n# cat pids.current pids.max pids.events\n9\n9\nmax 4\n").concat();
+    let names: Vec<&str> = unknown.iter().map(|(name, _)| &**name).collect();
+    let own = ["pids.current", "pids.events", "pids.max"].map(|name| format!("sys/fs/cgroup/container/{name}"));
+    assert_eq!(names, own, "no other file has these names");
+    // Outside of /proc and /sys other names are meaningless.
+    assert!(trees("# cd /etc/x\n# cat queue_depth weight\n1\n2\n", false).unwrap_or_default().is_empty());
 }
 
 #[test]

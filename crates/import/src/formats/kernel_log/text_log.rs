@@ -11,6 +11,7 @@ use crate::formats::another_output_starts;
 use crate::lines::{Lines, TextLine};
 use crate::wrap::{Wrap, columns};
 use std::collections::HashSet;
+use whyslow_model::kernel_log::is_memory_report;
 use whyslow_model::kernel_stack::frame;
 
 /// Maximum length of a message that is continued: the kernel prints no longer one (PRINTKRB_RECORD_MAX).
@@ -83,7 +84,7 @@ impl<'l> TextLog<'l> {
                 self.logs.choose(whole.host, number);
                 self.logs.current().count(number, whole.when());
                 self.line(lines, prefix, true);
-            } else if self.is_message(lines) {
+            } else if self.is_message(lines) || self.is_in_report(lines) {
                 self.logs.current().count(number, LogTime::default());
                 self.line(lines, 0, true);
             } else if self.another_output_starts(lines) {
@@ -129,6 +130,13 @@ impl<'l> TextLog<'l> {
         let joined = format!("{text} {next}");
         let is_kernel = LogPrefix::of(&joined).is_some_and(|p| p.kernel && p.length >= text.len());
         (is_kernel && LogPrefix::of(&next).is_none()).then_some((text.len(), joined))
+    }
+
+    /// Returns true if the next line, which has no prefix, is a line of the kernel's report on its memory: it is one message of
+    /// several lines (mm/show_mem.c), of which dmesg indents all but the first.
+    fn is_in_report(&self, lines: &mut Lines<'_>) -> bool {
+        let is_of_report = |text: &str| text.starts_with(' ') && is_memory_report(text.trim_start());
+        self.prefixed && lines.peek(0).is_some_and(is_of_report)
     }
 
     /// Returns true if the next line, which has no prefix, begins a message.
