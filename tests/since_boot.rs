@@ -237,7 +237,7 @@ fn retransmissions_and_drops_against_what_was_sent() {
         &lossy,
         "net.loss@host",
         Confidence::Medium,
-        "TCP has retransmitted 8.00 % of its segments since boot (25890 segments)",
+        "TCP has retransmitted 7.41 % of its segments since boot (25890 segments)",
     );
     assert_eq!(lossy.verdict, Verdict::Bottleneck);
     let some = judged(&with(&netstat, " 35 segments retransmitted", " 8000 segments retransmitted"));
@@ -262,7 +262,7 @@ fn retransmissions_and_drops_against_what_was_sent() {
     let nstat = "$ nstat -az\n#kernel\nTcpPassiveOpens 90000 0.0\nTcpOutSegs 323631 0.0\nTcpRetransSegs 25890 0.0\nTcpExtListenOverflows 2000 0.0\n";
     let d = judged(nstat);
     assert_eq!(keys(&d).iter().filter(|key| key.starts_with("net.")).count(), 2, "{:?}", keys(&d));
-    suspicion(&d, "net.loss@host", Confidence::Medium, "8.00 %");
+    suspicion(&d, "net.loss@host", Confidence::Medium, "7.41 %");
     // An interval of sar, in which nothing was retransmitted, decides.
     let sar = "Linux 6.1.0 (vm) \t11/25/26 \t_x86_64_\t(2 CPU)\n\n17:00:00     active/s passive/s    iseg/s    oseg/s\n\
         17:00:10         0.00      0.00   1000.00   1000.00\n17:00:20         0.00      0.00   1000.00   1000.00\n\n\
@@ -521,4 +521,23 @@ fn files_of_a_control_group_that_were_read_twice() {
     assert_eq!(keys(&d), ["cpu.throttled@/app.slice"]);
     assert_eq!((d.findings[0].confidence, d.findings[0].impact), (Confidence::High, 0.72));
     assert_eq!(keys(&read(&text("sleep 10", 6000))), [""; 0], "it was throttled once, and is not any more");
+}
+
+#[test]
+fn a_known_uptime_makes_what_was_counted_since_boot_no_less_certain() {
+    const COUNTS: &str = "$ numastat
+                           node0           node1
+numa_hit             81203318844     90331204112
+numa_miss            41203318220               0
+numa_foreign                   0     41203318220
+interleave_hit             41203           41188
+local_node           81201204410     90329120331
+other_node           41205432654         2083781
+";
+    const UPTIME: &str = "$ uptime\n 10:41:07 up 20 days,  4:11,  2 users,  load average: 0.02, 0.04, 0.11\n";
+    let alone = judged(COUNTS);
+    let both = judged(&format!("{COUNTS}{UPTIME}"));
+    let [alone, both] = [&alone, &both].map(|d| finding(d, "mem.numa_remote@node1"));
+    assert_eq!((alone.confidence, &alone.summary), (Confidence::Medium, &both.summary));
+    assert_eq!(both.confidence, Confidence::Medium);
 }

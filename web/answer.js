@@ -23,6 +23,7 @@ export function answer({ diagnosis, finding, lead, clock, links }) {
       element("div", { className: "said" }, said), element("div", { className: "next" }, next)),
     comparisons(diagnosis),
     element("div", { className: "folds" }, finding ? details(finding, links, true) : null, ruledOut(diagnosis), notCleared(diagnosis),
+      outsideTheirRange(diagnosis), memoryLedger(diagnosis),
       blindSpots(diagnosis), interference(diagnosis), virtualDisks(diagnosis), curves(diagnosis), figures(diagnosis, links)),
     others(diagnosis, finding, clock, links),
     overhead(diagnosis),
@@ -57,7 +58,10 @@ export function verdictInWords(diagnosis) {
     return `${standsOut ? `${standsOut}. ` : ""}No known problem in ${clear}.${unknown}`;
   }
   if (standsOut) return `${findings.length === 0 ? "No cause was found" : "No cause is certain"}, but ${standsOut}.`;
-  return findings.length === 0 ? "Too little was visible to say what is slow." : "No cause is certain.";
+  if (findings.length > 0) return "No cause is certain.";
+  if (diagnosis.stands_out?.length) return "No cause is known of what stands out.";
+  if (diagnosis.main_figures?.length) return "Nothing stands out in what was captured.";
+  return "Too little was visible to say what is slow.";
 }
 
 // The resources that are not to blame.
@@ -98,6 +102,21 @@ function notCleared({ not_cleared: all = [] }) {
   if (all.length === 0) return null;
   return folded(`Stands out, without a known cause (${all.length})`,
     definitions(all.map(({ id, because }) => [idInWords(id), because])));
+}
+
+function outsideTheirRange({ stands_out: all = [] }) {
+  if (all.length === 0) return null;
+  const sentence = ({ meaning, number }) =>
+    `${meaning}: ${quantity(number.value, number.unit)}; normal: ${number.expected} (${number.how})`;
+  return folded(`Numbers outside their normal range (${all.length})`,
+    definitions(all.map((one) => [subjectInWords(one.subject), sentence(one)])));
+}
+
+function memoryLedger({ memory }) {
+  if (!memory) return null;
+  const part = ({ bytes, share: part, how }) => `${quantity(bytes, "bytes")}, ${share(part)} (${how})`;
+  return folded(`Who holds the ${quantity(memory.total, "bytes")} of memory`,
+    definitions(memory.holders.map((one) => [one.holder, part(one)])));
 }
 
 function blindSpots({ blind_spots: all }) {

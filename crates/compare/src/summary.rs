@@ -103,6 +103,7 @@ impl Track {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::normal::Normal;
 
     fn summary() -> Summary {
         let signal = |name, baseline| Signal {
@@ -111,7 +112,7 @@ mod tests {
             help: "",
             how: "",
             source: "",
-            normal: "",
+            normal: Normal::unknown("bytes/s"),
             better: None,
             baseline,
         };

@@ -49,8 +49,8 @@ pub(crate) fn parse(source: SourceText<'_>, sets: &CulpritSets) -> Result<Vec<Ru
     rules(&source, whole, cause.into_inner(), sets)
 }
 
-/// Parses a user's file: a cause, quantities of the user's own (`[[quantity]]`), or both. Returns the rules of the cause, and the
-/// names of the quantities, which are declared.
+/// Parses a user's file: a cause, quantities of the user's own (`[[quantity]]`), or both. Returns the rules of the cause, and
+/// declares the quantities.
 ///
 /// # Errors
 /// Returns what is wrong, and where. Nothing is declared then.
@@ -58,14 +58,15 @@ pub(crate) fn parse_own(source: SourceText<'_>, sets: &CulpritSets) -> Result<Ve
     let cause = source.table()?;
     let whole = cause.span();
     let mut cause = cause.into_inner();
-    let declared = match cause.remove("quantity") {
-        Some(quantities) => own::declare(&source, quantities)?,
+    let new = match cause.remove("quantity") {
+        Some(quantities) => own::parse(&source, quantities)?,
         None => Vec::new(),
     };
-    if cause.is_empty() && !declared.is_empty() {
+    let earlier = own::declare(&new);
+    if cause.is_empty() && !new.is_empty() {
         return Ok(Vec::new());
     }
-    rules(&source, whole, cause, sets).inspect_err(|_| own::withdraw(&declared))
+    rules(&source, whole, cause, sets).inspect_err(|_| own::undo(&new, &earlier))
 }
 
 fn rules(

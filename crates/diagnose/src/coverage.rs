@@ -2,6 +2,7 @@
 
 use crate::facts::Facts;
 use crate::scope::Scope;
+use crate::signal::{Entity, Signal};
 use whyslow_model::diagnosis::{BlindSpot, Evidence, NOT_CAPTURED, Reading, SubjectFigures};
 use whyslow_model::window::Window;
 
@@ -55,27 +56,31 @@ pub fn known_signals(window: &Window) -> Vec<SubjectFigures> {
 
 /// Like [`known_signals`], from facts already computed.
 pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
-    let is_known = |value: &Reading| !matches!(value, Reading::Text(text) if text.is_empty() || text == "unknown");
     let listed = Scope::ALL.iter().filter(|scope| scope.is_listed());
     listed
         .flat_map(|scope| facts.entities(*scope))
         .map(|entity| {
-            let known = entity.signals.iter().zip(&entity.values).filter_map(|(signal, value)| {
-                let evidence = Evidence {
-                    metric: signal.name.to_owned(),
-                    value: value.clone().filter(is_known)?,
-                    unit: signal.unit.to_owned(),
-                    expected: String::new(),
-                    source: facts.source_of(signal, entity),
-                    how: signal.how.to_owned(),
-                };
-                // A signal without a source line was computed from an empty table: no devices, no sharers.
-                Some(evidence).filter(|evidence| !evidence.source.is_empty() || signal.source.is_empty())
-            });
+            let values = entity.signals.iter().zip(&entity.values);
+            let known = values.filter_map(|(signal, value)| evidence(facts, entity, signal, value));
             SubjectFigures { subject: entity.subject.clone(), values: known.collect() }
         })
         .filter(|figures| !figures.values.is_empty())
         .collect()
+}
+
+/// Returns a signal's value with its formula and source; `None` if it is unknown.
+pub(crate) fn evidence(facts: &Facts, entity: &Entity, signal: &Signal, value: &Option<Reading>) -> Option<Evidence> {
+    let is_known = |value: &Reading| !matches!(value, Reading::Text(text) if text.is_empty() || text == "unknown");
+    let evidence = Evidence {
+        metric: signal.name.to_owned(),
+        value: value.clone().filter(is_known)?,
+        unit: signal.unit.to_owned(),
+        expected: String::new(),
+        source: facts.source_of(signal, entity),
+        how: signal.how.to_owned(),
+    };
+    // A signal without a source line was computed from an empty table: no devices, no sharers.
+    Some(evidence).filter(|evidence| !evidence.source.is_empty() || signal.source.is_empty())
 }
 
 /// Returns the resources that no capture covers, neither now nor, in `since_boot`, on average.

@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::interference;
 use crate::intervals::{self, Whole};
 use crate::judge::{Judged, judge};
+use crate::ledger;
 use crate::on_demand;
 use crate::relate::relate;
 use crate::response_curve;
@@ -12,6 +13,7 @@ use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::signals::task::CLOCK_TICK_NS;
 use crate::since_boot;
+use crate::stands_out;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use whyslow_model::blind_spots;
@@ -83,6 +85,11 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         Origin::Import => book.next_captures.choose(worst.unwrap_or(&facts), since_boot.as_ref(), verdict, &findings),
         Origin::Live | Origin::Recording => None,
     };
+    let stands_out = stands_out::deviations(&facts, worst, since_boot.as_ref());
+    let main_figures = match source {
+        Origin::Import => stands_out::main_figures(&facts, since_boot.as_ref()),
+        Origin::Live | Origin::Recording => Vec::new(),
+    };
     let response_curves = response_curve::of_subjects(window, &findings);
     Diagnosis {
         schema: SCHEMA.to_owned(),
@@ -95,6 +102,9 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         blind_spots,
         next_capture,
         figures,
+        memory: ledger::ledger(window),
+        stands_out,
+        main_figures,
         interference: if is_captured { Vec::new() } else { interference::pairs(window, &facts) },
         closer_looks: on_demand::closer_looks(window),
         virtual_disks: Vec::new(),

@@ -48,8 +48,8 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
 }
 
 /// Judges every rule on those entities of its scope on which it `applies`.
-pub fn judge_where(
-    rules: &[Rule],
+pub fn judge_where<'r>(
+    rules: impl IntoIterator<Item = &'r Rule>,
     facts: &Facts,
     applies: impl Fn(&Rule, &Entity) -> bool,
 ) -> (Vec<Judged>, Vec<RuledOut>) {
@@ -104,7 +104,7 @@ fn ruled_out_key(rule: &Rule, entity: &Entity) -> String {
 
 /// Adds what one rule found. If another rule of the same id found the same on the same entity, the finding of larger weight
 /// stays.
-fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
+pub(crate) fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
     let before = found.len();
     for judged in of_rule {
         let key = judged.finding.key();

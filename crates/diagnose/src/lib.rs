@@ -17,6 +17,7 @@ mod interference;
 mod intervals;
 mod judge;
 mod kernel_log;
+mod ledger;
 mod lowered_clock;
 mod merge;
 mod next_capture;
@@ -36,6 +37,7 @@ mod since;
 mod since_boot;
 mod sources;
 mod stack_load;
+mod stands_out;
 mod template;
 #[cfg(test)]
 mod testing;

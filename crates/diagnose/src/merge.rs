@@ -4,7 +4,7 @@ use crate::judge::{is_certain, weight};
 use crate::lowered_clock;
 use crate::rulebook::RuleBook;
 use crate::virtual_machines::{self, VirtualMachines};
-use crate::{shared_device, virtual_disks};
+use crate::{shared_device, stands_out, virtual_disks};
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
 
@@ -68,6 +68,8 @@ fn merge(
         merged.ruled_out.extend(part.ruled_out);
         merged.not_cleared.extend(part.not_cleared);
         merged.figures.extend(part.figures);
+        merged.stands_out.extend(part.stands_out);
+        merged.main_figures.extend(part.main_figures);
         merged.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
         merged.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
     }
@@ -86,7 +88,7 @@ fn merge(
         merged.verdict = Verdict::Bottleneck;
     }
     merged.findings.extend(lowered);
-    if merged.verdict == Verdict::Healthy && parts.iter().any(stands_out) {
+    if merged.verdict == Verdict::Healthy && parts.iter().any(is_in_doubt) {
         merged.verdict = Verdict::Undetermined;
     }
     let limits = virtual_machines::limits(&machines, book);
@@ -94,6 +96,10 @@ fn merge(
         merged.verdict = Verdict::Bottleneck;
     }
     merged.findings.extend(limits);
+    // Of several machines, or times, each has its own.
+    let mut ledgers = parts.iter().filter_map(|part| part.memory.as_ref());
+    merged.memory = ledgers.next().filter(|_| ledgers.next().is_none()).cloned();
+    merged.stands_out = stands_out::furthest(std::mem::take(&mut merged.stands_out));
     virtual_disks::add_figures(&mut machines.disks, &merged.figures);
     virtual_disks::relate(&machines.disks, &parts, &mut merged.findings, book);
     virtual_machines::relate(&machines, &mut merged.findings, book);
@@ -182,8 +188,9 @@ fn labelled(mut part: Diagnosis, capture: &str, has_hosts: bool) -> Diagnosis {
     if let Some(next) = &mut part.next_capture {
         next.host = host;
     }
-    for figures in &mut part.figures {
-        figures.subject.capture = Some(capture.to_owned());
+    let figures = part.figures.iter_mut().chain(&mut part.main_figures).map(|figures| &mut figures.subject);
+    for subject in figures.chain(part.stands_out.iter_mut().map(|deviation| &mut deviation.subject)) {
+        subject.capture = Some(capture.to_owned());
     }
     let because = part.ruled_out.iter_mut().map(|entry| &mut entry.because);
     for because in because.chain(part.not_cleared.iter_mut().map(|entry| &mut entry.because)) {
@@ -193,7 +200,7 @@ fn labelled(mut part: Diagnosis, capture: &str, has_hosts: bool) -> Diagnosis {
 }
 
 /// Returns true if a capture shows something without a known cause.
-fn stands_out(part: &Diagnosis) -> bool {
+fn is_in_doubt(part: &Diagnosis) -> bool {
     part.verdict == Verdict::Undetermined && !part.not_cleared.is_empty()
 }
 

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 use whyslow_model::baseline::Better;
 use whyslow_model::window::Window;
+use whyslow_quantities::Range;
 use whyslow_quantities::own::{self, Own, OwnQuantity};
 
 /// A quantity in a file of rules.
@@ -28,9 +29,9 @@ struct QuantitySpec {
     of: String,
     /// Counters that make the units; without them, the amount is per second.
     per: Option<String>,
-    /// Value that is not suspicious, in words.
+    /// Values at which nobody would look twice.
     #[serde(default)]
-    normal: String,
+    normal: NormalSpec,
     /// Direction that is better.
     better: Option<Better>,
     /// Whether baselines keep it.
@@ -38,6 +39,54 @@ struct QuantitySpec {
     baseline: bool,
     /// Title of its chart, if it is to have one.
     chart: Option<String>,
+}
+
+/// What is normal: `normal = "words"`, or `normal = { below = 0.005, because = "words" }`.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "normal is words, or a table with below, above or near, and because")]
+enum NormalSpec {
+    Words(String),
+    Below {
+        below: f64,
+        #[serde(default)]
+        because: String,
+    },
+    Above {
+        above: f64,
+        #[serde(default)]
+        because: String,
+    },
+    Near {
+        near: f64,
+        #[serde(default)]
+        because: String,
+    },
+}
+
+impl NormalSpec {
+    fn range(&self) -> Option<Range> {
+        match self {
+            Self::Words(_) => None,
+            Self::Below { below, .. } => Some(Range::Below(*below)),
+            Self::Above { above, .. } => Some(Range::Above(*above)),
+            Self::Near { near, .. } => Some(Range::NearZero(*near)),
+        }
+    }
+
+    fn words(&self) -> &str {
+        match self {
+            Self::Words(words)
+            | Self::Below { because: words, .. }
+            | Self::Above { because: words, .. }
+            | Self::Near { because: words, .. } => words,
+        }
+    }
+}
+
+impl Default for NormalSpec {
+    fn default() -> Self {
+        Self::Words(String::new())
+    }
 }
 
 /// The signals of each scope with those that users declared.
@@ -48,64 +97,68 @@ pub(crate) fn signals(scope: Scope) -> Option<&'static [Signal]> {
     SIGNALS.read().unwrap_or_else(PoisonError::into_inner).get(&scope).copied()
 }
 
-/// Declares the quantities of a file; returns their names.
+/// Parses the quantities of a file.
 ///
 /// # Errors
-/// Returns what is wrong, and where. None of them is declared then.
-pub(crate) fn declare(source: &SourceText<'_>, quantities: Spanned<DeValue<'_>>) -> Result<Vec<String>, RuleError> {
+/// Returns what is wrong, and where.
+pub(crate) fn parse(source: &SourceText<'_>, quantities: Spanned<DeValue<'_>>) -> Result<Vec<Own>, RuleError> {
     let at = quantities.span().start;
     let DeValue::Array(quantities) = quantities.into_inner() else {
         return Err(source.error(at, "quantity is not a list of tables: [[quantity]]"));
     };
-    let mut declared = Vec::new();
-    for quantity in quantities {
+    let parse = |quantity: Spanned<DeValue<'_>>| {
         let at = quantity.span().start;
         let spec = QuantitySpec::deserialize(toml::de::ValueDeserializer::from(quantity));
-        let spec =
-            spec.map_err(|e| source.error(e.span().map_or(at, |span| span.start), e.message().replace('\n', " ")));
-        match spec.and_then(|spec| declare_one(&spec).map_err(|what| source.error(at, what))) {
-            Ok(name) => declared.push(name),
-            Err(error) => {
-                withdraw(&declared);
-                return Err(error);
-            }
-        }
-    }
-    collect();
-    Ok(declared)
+        let spec = spec.map_err(|e| source.toml_error(&e))?;
+        parse_one(&spec).map_err(|what| source.error(at, what))
+    };
+    quantities.into_iter().map(parse).collect()
 }
 
-fn declare_one(spec: &QuantitySpec) -> Result<String, String> {
+/// Declares quantities. Returns earlier ones of the same names, which they replace.
+pub(crate) fn declare(new: &[Own]) -> Vec<Own> {
+    let earlier = own::declare(new);
+    collect();
+    earlier
+}
+
+/// Undoes a declaration of quantities that replaced earlier ones.
+pub(crate) fn undo(new: &[Own], earlier: &[Own]) {
+    own::withdraw(new);
+    declare(earlier);
+}
+
+/// Forgets a quantity that a test declared: others run in the same process.
+#[cfg(test)]
+pub(crate) fn forget(name: &str) {
+    own::declared().into_iter().filter(|own| own.declaration.name == name).for_each(|own| undo(&[own], &[]));
+}
+
+fn parse_one(spec: &QuantitySpec) -> Result<Own, String> {
     if let Some(scope) = Scope::ALL.iter().find(|scope| scope.built_in_signals().iter().any(|s| s.name == spec.name)) {
         return Err(format!("whyslow itself has a signal {:?} in scope {}", spec.name, scope.name()));
     }
-    let own = own::declare(&OwnQuantity {
+    let own = own::parse(&OwnQuantity {
         name: &spec.name,
         family: &spec.family,
         unit: &spec.unit,
         meaning: &spec.meaning,
         of: &spec.of,
         per: spec.per.as_deref(),
-        normal: &spec.normal,
+        range: spec.normal.range(),
+        words: spec.normal.words(),
         better: spec.better,
         baseline: spec.baseline,
         chart: spec.chart.as_deref(),
     })?;
     if scope(&own).is_none() {
-        own::withdraw(&spec.name);
         return Err(format!(
             "rules cannot judge a quantity of {}: use disk, interface, cpu, group, nfs, process, or a family with one row for the \
              machine",
             spec.family
         ));
     }
-    Ok(spec.name.clone())
-}
-
-/// Withdraws quantities by name.
-pub(crate) fn withdraw(names: &[String]) {
-    names.iter().for_each(|name| own::withdraw(name));
-    collect();
+    Ok(own)
 }
 
 /// Collects the signals of each scope. They are never freed: they change only when a file of rules is read.

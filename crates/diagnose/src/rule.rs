@@ -408,7 +408,7 @@ impl<'a> SourceText<'a> {
         toml::from_str(self.text).map_err(|e| self.toml_error(&e))
     }
 
-    fn toml_error(&self, e: &toml::de::Error) -> RuleError {
+    pub(crate) fn toml_error(&self, e: &toml::de::Error) -> RuleError {
         self.error(e.span().map_or(0, |span| span.start), e.message().replace('\n', " "))
     }
 
@@ -477,7 +477,7 @@ impl Rule {
         let scopes = [rule.scope, Scope::Host];
         for EvidenceSpec { signal, expected } in &mut rule.evidence {
             if let Some(known) = find(signal.get_ref(), &scopes).filter(|_| expected.is_empty()) {
-                known.normal.clone_into(expected);
+                *expected = known.normal.text().into_owned();
             }
         }
         if source.is_checked {

@@ -183,13 +183,13 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
 id = "site.costly_reads"
 scope = "disk"
 means = "a byte read takes longer than our array promises"
-when = "site.read_cost > 1e-8"
+when = "site.read_part > 1e-8"
 impact = "disk.stall"
-summary = "each byte read from {subject} takes {site.read_cost}"
-evidence = ["site.read_cost"]
+summary = "each byte read from {subject} takes {site.read_part}"
+evidence = ["site.read_part"]
 
 [[quantity]]
-name = "site.read_cost"
+name = "site.read_part"
 family = "disk"
 unit = "count"
 meaning = "reads in flight for each one that completes"
@@ -199,7 +199,7 @@ normal = "near the share of reads"
 baseline = true
 "#;
         let mut book = RuleBook::built_in();
-        assert!(book.add("own.toml", &QUANTITY.replace("name = \"site.read_cost\"", "name = \"disk.wait\"")).is_err());
+        assert!(book.add("own.toml", &QUANTITY.replace("name = \"site.read_part\"", "name = \"disk.wait\"")).is_err());
         book.add("own.toml", QUANTITY).unwrap();
         let window = testing::window([0, 10], |t, s| {
             s.block.disk.push(Disk {
@@ -219,8 +219,8 @@ baseline = true
             (&*cost.expected, &*cost.how),
             ("near the share of reads", "Δread_time / Δ(read_time + write_time)")
         );
-        assert!(crate::all_signals().any(|signal| signal.name == "site.read_cost" && signal.baseline));
-        crate::own::withdraw(&["site.read_cost".to_owned()]);
+        assert!(crate::all_signals().any(|signal| signal.name == "site.read_part" && signal.baseline));
+        crate::own::forget("site.read_part");
     }
 
     #[test]
@@ -231,7 +231,7 @@ baseline = true
         let mut book = RuleBook::built_in();
         book.add("own-rules.md", &example).unwrap();
         assert!(book.rules().iter().any(|rule| rule.id == "site.costly_reads"));
-        crate::own::withdraw(&["site.read_cost".to_owned()]);
+        crate::own::forget("site.read_cost");
     }
 
     #[test]

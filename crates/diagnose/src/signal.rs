@@ -147,13 +147,13 @@ impl IntoReading for &str {
 /// or families, with the value in Rust; and further signals, one per entry: name, unit, sentence, formula, source, and the formula
 /// in Rust.
 macro_rules! signals {
-    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )* $( as $declared:path => $computed:expr; )* $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal $(, normal $normal:literal)? $(, better $better:ident)? $(, baseline $baseline:literal)? => $value:expr; )*) => {
+    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )* $( as $declared:path => $computed:expr; )* $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal $(, normal $normal:tt)? $(, better $better:ident)? $(, baseline $baseline:literal)? => $value:expr; )*) => {
         impl $crate::signal::HasSignals for $Type {
             const SIGNALS: &'static [$crate::signal::Signal] = &[
                 $( $( $crate::signal::of_quantity(&$quantity.declaration), )+ )*
                 $( $crate::signal::of_quantity(&$declared.declaration), )*
                 $( $crate::signal::Signal {
-                    name: $name, unit: $unit, help: $help, how: $how, source: $source, normal: concat!($($normal)?),
+                    name: $name, unit: $unit, help: $help, how: $how, source: $source, normal: whyslow_quantities::normal!($unit $(, $normal)?),
                     better: whyslow_quantities::better!($($better)?), baseline: $($baseline ||)? false,
                 } ),*
             ];

@@ -4,7 +4,7 @@
 //! is extreme; it states that it is since boot; and where readings from an interval decide a rule, they win.
 
 use crate::facts::Facts;
-use crate::judge::{Judged, judge_where};
+use crate::judge::{self, Judged, judge_where};
 use crate::rule::Rule;
 use crate::rule_context::RuleContext;
 use crate::signal::Entity;
@@ -57,10 +57,16 @@ fn keep_agreed(entity: &mut Entity, other: &Entity) {
     }
 }
 
-/// Applies the rules to the time since boot, as far as `now` does not decide them.
+/// Applies the rules to the time since boot, as far as `now` does not decide them. Rules for intervals are worth less there than
+/// rules for counts since boot, so that what both find is compared after that.
 pub(crate) fn judge(rules: &[Rule], facts: &Facts, now: &Facts) -> Vec<Judged> {
-    let (judged, _) = judge_where(rules, facts, |rule, entity| !is_decided(rule, entity, now));
-    judged.into_iter().map(|judged| diluted(judged, now)).collect()
+    let [mut found, of_interval_rules] = [true, false].map(|is_since_boot| {
+        let rules = rules.iter().filter(|rule| rule.since_boot == is_since_boot);
+        let (judged, _) = judge_where(rules, facts, |rule, entity| !is_decided(rule, entity, now));
+        judged.into_iter().map(|judged| diluted(judged, now)).collect::<Vec<_>>()
+    });
+    judge::add(&mut found, of_interval_rules);
+    found
 }
 
 /// Returns true if a rule is known to hold or not to hold now.
@@ -107,7 +113,11 @@ fn is_known(now: &Facts, finding: &Finding, metric: &str) -> bool {
     all.into_iter().any(|entity| entity.reading(metric).is_some())
 }
 
-fn since(evidence: Evidence, beginning: &str) -> Evidence {
+/// How a number is qualified that only the time since boot shows.
+pub(crate) const SINCE_COUNTING_BEGAN: &str = "since counting began";
+
+/// Adds to the formula of a number when it was counted.
+pub(crate) fn since(evidence: Evidence, beginning: &str) -> Evidence {
     let how = format!("{}, {beginning}", evidence.how);
     Evidence { how, ..evidence }
 }
@@ -130,7 +140,7 @@ pub(crate) fn add_figures(figures: &mut Vec<SubjectFigures>, since_boot: Vec<Sub
         let is_new =
             |evidence: &Evidence| !own.iter().any(|own| own.values.iter().any(|v| v.metric == evidence.metric));
         more.values.retain(is_new);
-        let values = more.values.into_iter().map(|evidence| since(evidence, "since counting began"));
+        let values = more.values.into_iter().map(|evidence| since(evidence, SINCE_COUNTING_BEGAN));
         match own {
             Some(own) => own.values.extend(values),
             None => figures.push(SubjectFigures { subject: more.subject, values: values.collect() }),

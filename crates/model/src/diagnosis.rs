@@ -61,6 +61,50 @@ pub struct Diagnosis {
     /// The figures in captures, by subject; the findings are judged from the same numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<SubjectFigures>,
+    /// Who holds the machine's memory at the end of the window; absent if the main parts are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryLedger>,
+    /// Numbers outside their normal ranges, the furthest first, whether or not a cause is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stands_out: Vec<Deviation>,
+    /// The main figures of the most active subjects of captures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub main_figures: Vec<SubjectFigures>,
+}
+
+/// The machine's memory by holder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryLedger {
+    /// All of it, in bytes.
+    pub total: f64,
+    /// The holders, the largest first; their parts add up to the whole.
+    pub holders: Vec<MemoryHolding>,
+}
+
+/// The part of memory that one holder has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryHolding {
+    /// The holder, in words.
+    pub holder: String,
+    /// Its part, in bytes.
+    pub bytes: f64,
+    /// Its share of all memory.
+    pub share: f64,
+    /// How it is computed from /proc/meminfo.
+    pub how: String,
+}
+
+/// A number outside its normal range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Deviation {
+    /// What it is a number of.
+    pub subject: Subject,
+    /// One phrase on what the number is.
+    pub meaning: String,
+    /// The number, with what is normal.
+    pub number: Evidence,
+    /// How far outside it is: the factor to the end of the range; 10 where only 0 is normal, and 1000 at most.
+    pub distance: f64,
 }
 
 impl Diagnosis {
@@ -85,6 +129,9 @@ impl Diagnosis {
             time_breakdown: None,
             response_curves: Vec::new(),
             figures: Vec::new(),
+            memory: None,
+            stands_out: Vec::new(),
+            main_figures: Vec::new(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod kernel_stack;
 pub mod key;
 pub mod listing;
 pub mod mask;
+pub mod normal;
 pub mod origin;
 pub mod overview;
 pub mod plausible;

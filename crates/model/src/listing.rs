@@ -2,6 +2,7 @@
 
 use crate::baseline::Better;
 use crate::diagnosis::ActionKind;
+use crate::normal::Normal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -101,8 +102,8 @@ pub struct Signal {
     pub how: &'static str,
     /// Where its counters come from.
     pub source: &'static str,
-    /// The value at which nobody would look twice, in words; empty where it depends on the cause it is evidence of.
-    pub normal: &'static str,
+    /// The values at which nobody would look twice, in words; empty where they depend on the cause it is evidence of.
+    pub normal: Normal,
     /// The direction that is better, unless that depends on the amount of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub better: Option<Better>,

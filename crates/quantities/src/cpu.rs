@@ -18,7 +18,7 @@ quantities! { Cpu;
     UNNICED = "core.unniced" "ratio" "share in user mode, niced tasks apart", "/proc/stat" = each(user / (CHARGED));
     NICED = "core.niced" "ratio" "share in user mode of niced tasks", "/proc/stat" = each(nice / (CHARGED));
     SYSTEM = "core.system" "ratio" "share in kernel mode, interrupts excluded", "/proc/stat" = each(system / (CHARGED));
-    INTERRUPT = "core.interrupt" "ratio" "share in interrupts and softirqs", "/proc/stat", normal "below 20 %"
+    INTERRUPT = "core.interrupt" "ratio" "share in interrupts and softirqs", "/proc/stat", normal (below 0.2)
         = each([irq] + [softirq] / (CHARGED));
     STEAL = "core.steal" "ratio" "share the hypervisor gave to others while it had work", "/proc/stat" = each(steal / (CHARGED));
     IOWAIT = "core.iowait" "ratio" "share idle while a request was outstanding", "/proc/stat" = each(iowait / (CHARGED));
@@ -49,13 +49,13 @@ pub mod mean {
             = each([user] + [nice] / (CHARGED));
         UNNICED = "cpu.unniced" "ratio" "share in user mode, niced tasks apart", "/proc/stat" = each(user / (CHARGED));
         NICED = "cpu.nice" "ratio" "share in user mode of niced tasks", "/proc/stat" = each(nice / (CHARGED));
-        SYSTEM = "cpu.system" "ratio" "share in kernel mode, interrupts excluded", "/proc/stat", normal "below 20 % of the machine", baseline true
+        SYSTEM = "cpu.system" "ratio" "share in kernel mode, interrupts excluded", "/proc/stat", normal (below 0.2 as "below 20 % of the machine"), baseline true
             = each(system / (CHARGED));
-        INTERRUPT = "cpu.interrupt" "ratio" "share in interrupts and softirqs", "/proc/stat", normal "below 10 %", baseline true
+        INTERRUPT = "cpu.interrupt" "ratio" "share in interrupts and softirqs", "/proc/stat", normal (below 0.1), baseline true
             = each([irq] + [softirq] / (CHARGED));
-        STEAL = "cpu.steal" "ratio" "share the hypervisor gave to others while this machine had work", "/proc/stat", normal "below 5 %", better lower, baseline true
+        STEAL = "cpu.steal" "ratio" "share the hypervisor gave to others while this machine had work", "/proc/stat", normal (below 0.05), better lower, baseline true
             = each(steal / (CHARGED));
-        IOWAIT = "cpu.iowait" "ratio" "share idle while a request was outstanding", "/proc/stat", normal "below 10 %: CPUs idle while requests are outstanding", baseline true
+        IOWAIT = "cpu.iowait" "ratio" "share idle while a request was outstanding", "/proc/stat", normal (below 0.1, "CPUs idle while requests are outstanding"), baseline true
             = each(iowait / (CHARGED));
         NOT_BUSY = "cpu.idle" "ratio" "share idle, waiting for I/O included", "/proc/stat" = each([idle] + [iowait] / (CHARGED));
         BUSY_TIME = "cpu.busy_time" "ratio" "share of the time in use", "/proc/stat" = rate(user + [nice] + [system] + [irq] + [softirq]);

@@ -4,6 +4,7 @@ use crate::expression::{Expression, StepAmount, Sum};
 use std::marker::PhantomData;
 use whyslow_model::baseline::Better;
 use whyslow_model::catalogue::{FamilyInfo, Unit};
+use whyslow_model::normal::Normal;
 
 /// Declaration of a quantity.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +19,8 @@ pub struct Declaration {
     pub formula: &'static str,
     /// Source of its counters.
     pub source: &'static str,
-    /// Value that is not suspicious, in words. Empty if that depends on the cause that the quantity is evidence of.
-    pub normal: &'static str,
+    /// Values at which nobody would look twice.
+    pub normal: Normal,
     /// Direction that is better, unless that depends on the amount of work.
     pub better: Option<Better>,
     /// True if baselines keep it.
@@ -128,7 +129,7 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
 macro_rules! quantities {
     ($Family:ident; $(
         $(#[$doc:meta])*
-        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:literal)? $(, better $better:ident)? $(, baseline $baseline:literal)?
+        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:tt)? $(, better $better:ident)? $(, baseline $baseline:literal)?
             = $how:ident($($terms:tt)+) $(at most $most:literal)?;
     )+) => {
         $(
@@ -145,7 +146,7 @@ macro_rules! quantities {
                     meaning: $meaning,
                     formula: FORMULA.text(),
                     source: $source,
-                    normal: concat!($($normal)?),
+                    normal: $crate::normal!($unit $(, $normal)?),
                     better: $crate::better!($($better)?),
                     baseline: $($baseline ||)? false,
                     family: FAMILY,
@@ -157,6 +158,52 @@ macro_rules! quantities {
 
         /// All quantities of this family.
         pub static ALL: &[&$crate::Declaration] = &[ $( &$NAME.declaration ),+ ];
+    };
+}
+
+/// Values that are normal: a range (`below`, `above`, or `near` zero, with the largest value that is as good as zero), and words.
+///
+/// ```text
+/// normal "words where no number holds for all"
+/// normal (below 0.8)
+/// normal (below 0.8, "why")
+/// normal (near 10.0 as "words instead of the range")
+/// normal (below 0.005, 0.025 on rotational disks, "why")
+/// ```
+#[macro_export]
+macro_rules! normal {
+    ($unit:literal) => {
+        $crate::Normal::unknown($unit)
+    };
+    ($unit:literal, (below $below:literal, $rotational:literal on rotational disks, $why:literal)) => {
+        $crate::Normal {
+            unit: $unit,
+            range: Some($crate::Range::BelowOnDisks { rotational: $rotational, others: $below }),
+            words: $crate::Words::Why($why),
+        }
+    };
+    ($unit:literal, ($how:ident $number:literal $(, $why:literal)?)) => {
+        $crate::Normal { unit: $unit, range: Some($crate::range!($how $number)), words: $crate::Words::Why(concat!($($why)?)) }
+    };
+    ($unit:literal, ($how:ident $number:literal as $words:literal)) => {
+        $crate::Normal { unit: $unit, range: Some($crate::range!($how $number)), words: $crate::Words::Instead($words) }
+    };
+    ($unit:literal, $words:literal) => {
+        $crate::Normal { unit: $unit, range: None, words: $crate::Words::Instead($words) }
+    };
+}
+
+/// A range of [`normal!`].
+#[macro_export]
+macro_rules! range {
+    (below $number:literal) => {
+        $crate::Range::Below($number)
+    };
+    (above $number:literal) => {
+        $crate::Range::Above($number)
+    };
+    (near $number:literal) => {
+        $crate::Range::NearZero($number)
     };
 }
 

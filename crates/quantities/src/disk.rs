@@ -27,7 +27,7 @@ quantities! { Disk;
     READ_SHARE = "disk.read_share" "ratio" "share of the reads and writes that are reads", "/proc/diskstats"
         = each(reads / reads + writes | transfers);
     /// Little's law makes the mean time from it and the number that completed.
-    QUEUE = "disk.queue" "count" "mean number of requests in flight", "/proc/diskstats field 11", normal "below what the device serves at once", baseline true = rate(weighted_time);
+    QUEUE = "disk.queue" "count" "mean number of requests in flight", "/proc/diskstats field 11", normal (below 64.0, 4.0 on rotational disks, "less than what the device serves at once"), baseline true = rate(weighted_time);
     BUSY = "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing about how many more it could take", "/proc/diskstats field 10", normal "proves nothing by itself on a device with parallel queues", baseline true
         = rate(busy_time) at most 1.0;
     QUEUE_BUSY = "disk.queue_busy" "count" "mean number in flight while there were any", "/proc/diskstats fields 10, 11", normal "1 for one caller: the pieces of a request queue behind each other"
@@ -36,13 +36,13 @@ quantities! { Disk;
         = each(busy_time / reads + writes + [discards] | transfers);
     SERVICE_RATE = "disk.service_rate" "1/s" "requests completed per second of busy time: its ceiling for this load, if its queue never empties", "/proc/diskstats field 10"
         = each(reads + writes + [discards] | transfers / busy_time);
-    WAIT = "disk.wait" "s" "mean time a read or write took, queue included", "/proc/diskstats fields 4, 8", normal "near the time of one request alone", better lower, baseline true
+    WAIT = "disk.wait" "s" "mean time a read or write took, queue included", "/proc/diskstats fields 4, 8", normal (below 0.005, 0.025 on rotational disks, "near the time of one request alone"), better lower, baseline true
         = each(read_time / reads, write_time / writes; else read_time + write_time | transfer_time / reads + writes | transfers);
     READ_WAIT = "disk.read_wait" "s" "mean time a read took", "/proc/diskstats", better lower, baseline true = each(read_time / reads);
     WRITE_WAIT = "disk.write_wait" "s" "mean time a write took", "/proc/diskstats", better lower, baseline true = each(write_time / writes);
     FLUSHES = "disk.flushes" "1/s" "flush requests", "/proc/diskstats field 16", normal "a few a second", baseline true = rate(flushes);
     FLUSH_SHARE = "disk.flush_share" "ratio" "flushes in flight, mean", "/proc/diskstats field 17", normal "below 10 % of the time" = rate(flush_time);
-    FLUSH_WAIT = "disk.flush_wait" "s" "mean time a flush took", "/proc/diskstats", normal "near 0 with a protected write cache", better lower, baseline true = each(flush_time / flushes);
+    FLUSH_WAIT = "disk.flush_wait" "s" "mean time a flush took", "/proc/diskstats", normal (below 0.03 as "near 0 with a protected write cache"), better lower, baseline true = each(flush_time / flushes);
     READ_SIZE = "disk.read_size" "bytes" "mean size of a read at the device", "/proc/diskstats fields 1, 3" = each(read_bytes / reads);
     UNDIVIDED = "disk.undivided" "1/s" "reads and writes completed, where they are only counted together", "sar -d: tps" = rate(transfers);
     UNDIVIDED_SIZE = "disk.undivided_size" "bytes" "mean size of those", "sar -d: areq-sz" = each(read_bytes + write_bytes / transfers);

@@ -20,8 +20,8 @@ quantities! { Interface;
     /// Tables of a fleet have no overflows of the ring.
     KERNEL_DROPS = "iface.kernel_drops" "1/s" "packets dropped in either direction, ring overflows excluded", "/proc/net/dev"
         = rate([rx_dropped] + [tx_dropped]);
-    RING_DROPS = "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "/proc/net/dev", normal "0/s" = rate(rx_fifo);
-    RING_DROP_SHARE = "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "/proc/net/dev", normal "near 0"
+    RING_DROPS = "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "/proc/net/dev", normal (near 0.0) = rate(rx_fifo);
+    RING_DROP_SHARE = "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "/proc/net/dev", normal (near 0.02)
         = each(rx_fifo / rx_packets + rx_fifo);
     /// Where frames are not counted by what is wrong with them, all that could not be received.
     DAMAGED_SHARE = "iface.damaged_share" "ratio" "frames that arrived damaged, as a share of those that arrived", "/proc/net/dev, ethtool", normal "below one in a million"
@@ -29,9 +29,9 @@ quantities! { Interface;
     SEND_ERROR_SHARE = "iface.send_error_share" "ratio" "packets that could not be sent, as a share of those to send", "/proc/net/dev", normal "below one in a million"
         = each(tx_errors / tx_packets + tx_errors);
     COLLISIONS = "iface.collision_rate" "1/s" "collisions on sending", "/proc/net/dev" = rate(tx_collisions);
-    COLLISION_SHARE = "iface.collision_share" "ratio" "collisions on sending, and packets that lost their carrier, as a share of the packets sent", "/proc/net/dev", normal "0"
+    COLLISION_SHARE = "iface.collision_share" "ratio" "collisions on sending, and packets that lost their carrier, as a share of the packets sent", "/proc/net/dev", normal (near 0.0)
         = each([tx_collisions] + [tx_carrier] / tx_packets + [tx_collisions] + [tx_carrier]);
-    ERRORS = "iface.errors" "1/s" "bad packets", "/proc/net/dev", normal "0", better lower, baseline true = rate([rx_errors] + [tx_errors]);
+    ERRORS = "iface.errors" "1/s" "bad packets", "/proc/net/dev", normal (near 0.0), better lower, baseline true = rate([rx_errors] + [tx_errors]);
     RECEIVE_ERRORS = "iface.receive_errors" "1/s" "bad packets received", "/proc/net/dev" = rate(rx_errors);
     SEND_ERRORS = "iface.send_error_rate" "1/s" "packets that could not be sent", "/proc/net/dev" = rate(tx_errors);
     ERROR_SHARE = "iface.error_share" "ratio" "bad packets, as a share of all", "/proc/net/dev" = each([rx_errors] + [tx_errors] / rx_packets + tx_packets);

@@ -26,8 +26,9 @@ pub mod softnet {
     use whyslow_model::catalogue::Softnet;
 
     quantities! { Softnet;
-        DROPS = "softnet.drops" "1/s" "packets dropped because a CPU's backlog was full", "/proc/net/softnet_stat column 2" = rate(dropped);
-        SQUEEZES = "softnet.squeezes" "1/s" "times a CPU stopped with packets left, because its budget was used up", "/proc/net/softnet_stat column 3"
+        DROPS = "core.backlog_drops" "1/s" "packets dropped because its backlog was full", "/proc/net/softnet_stat column 2", normal (near 0.0)
+            = rate(dropped);
+        SQUEEZES = "core.squeezed" "1/s" "times the packet budget ran out with work left", "/proc/net/softnet_stat column 3", normal (near 0.0, "the packet budget suffices")
             = rate(squeezed);
     }
 }

@@ -21,6 +21,7 @@ mod formula;
 mod over;
 mod sql;
 
+pub mod bounded;
 pub mod connection;
 pub mod cpu;
 pub mod disk;
@@ -42,6 +43,7 @@ pub use expression::{Expression, Pair, StepAmount, Sum, Term};
 pub(crate) use formula::Formula;
 pub use over::growths;
 pub use whyslow_model::baseline::Better;
+pub use whyslow_model::normal::{Normal, Range, Words};
 
 /// Returns all quantities.
 pub fn all() -> impl Iterator<Item = &'static Declaration> {

@@ -9,6 +9,7 @@ use crate::formula::Formula;
 use std::sync::{PoisonError, RwLock};
 use whyslow_model::baseline::Better;
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, MetricKind, Snapshot, families};
+use whyslow_model::normal::{Normal, Range, Words};
 use whyslow_model::window::{Change, Window};
 
 /// Maximum length of the names of its counters together, in bytes: its formula is to be read.
@@ -31,8 +32,10 @@ pub struct OwnQuantity<'t> {
     pub of: &'t str,
     /// Counters that make the units, in the same form; without them, the amount is per second.
     pub per: Option<&'t str>,
-    /// Value that is not suspicious, in words.
-    pub normal: &'t str,
+    /// Values at which nobody would look twice.
+    pub range: Option<Range>,
+    /// Why these are normal, or what is where no number holds for all.
+    pub words: &'t str,
     /// Direction that is better.
     pub better: Option<Better>,
     /// True if baselines keep it.
@@ -52,13 +55,11 @@ pub struct Own {
 
 static DECLARED: RwLock<Vec<Own>> = RwLock::new(Vec::new());
 
-/// Declares a quantity. It replaces an earlier one of the same name.
-///
-/// Its texts are never freed: files of rules are read once.
+/// Makes a quantity of what its author writes. Its texts are never freed: files of rules are read once.
 ///
 /// # Errors
 /// Returns what is wrong with it.
-pub fn declare(own: &OwnQuantity<'_>) -> Result<Own, String> {
+pub fn parse(own: &OwnQuantity<'_>) -> Result<Own, String> {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     };
@@ -87,7 +88,11 @@ pub fn declare(own: &OwnQuantity<'_>) -> Result<Own, String> {
         meaning: text(own.meaning),
         formula: formula.text(),
         source: family.source,
-        normal: text(own.normal),
+        normal: Normal {
+            unit,
+            range: own.range,
+            words: if own.range.is_some() { Words::Why(text(own.words)) } else { Words::Instead(text(own.words)) },
+        },
         better: own.better,
         baseline: own.baseline,
         family,
@@ -98,16 +103,20 @@ pub fn declare(own: &OwnQuantity<'_>) -> Result<Own, String> {
     if !units.contains(&unit) {
         return Err(format!("the unit of {} is {}, not {unit:?}", own.name, units.join(" or ")));
     }
-    let own = Own { declaration: Box::leak(Box::new(declaration)), chart: own.chart.map(text) };
-    let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
-    declared.retain(|known| known.declaration.name != own.declaration.name);
-    declared.push(own);
-    Ok(own)
+    Ok(Own { declaration: Box::leak(Box::new(declaration)), chart: own.chart.map(text) })
 }
 
-/// Removes the quantity of this name.
-pub fn withdraw(name: &str) {
-    DECLARED.write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.declaration.name != name);
+/// Declares quantities. Returns earlier ones of the same names, which they replace.
+pub fn declare(new: &[Own]) -> Vec<Own> {
+    let earlier = withdraw(new);
+    DECLARED.write().unwrap_or_else(PoisonError::into_inner).extend(new);
+    earlier
+}
+
+/// Removes and returns the quantities that have the names of these.
+pub fn withdraw(these: &[Own]) -> Vec<Own> {
+    let is_one = |known: &mut Own| these.iter().any(|one| one.declaration.name == known.declaration.name);
+    DECLARED.write().unwrap_or_else(PoisonError::into_inner).extract_if(.., is_one).collect()
 }
 
 /// Returns the quantities that users declared.
@@ -180,8 +189,9 @@ mod tests {
 
     #[test]
     fn a_quantity_is_computed_as_it_is_written() {
-        let own = declare(&quantity("test.time_of_io", "read_time + [write_time] | transfer_time", Some("reads"), "s"));
-        let own = own.unwrap().declaration;
+        let own = parse(&quantity("test.time_of_io", "read_time + [write_time] | transfer_time", Some("reads"), "s"));
+        let new = own.unwrap();
+        let own = new.declaration;
         assert_eq!(own.formula, "(Δ(read_time + write_time) or Δtransfer_time) / Δreads");
         let sample = |t: u64| {
             let disk = Disk { reads: (10 * t).into(), read_time: (t * 20_000_000).into(), ..Disk::new("sda".into()) };
@@ -191,14 +201,24 @@ mod tests {
         };
         let window = Window::new((0..3).map(sample).collect());
         assert_eq!(values(own, &window), [("sda".to_owned(), 0.002)]);
-        assert!(declared().iter().any(|known| known.declaration.name == "test.time_of_io"));
-        withdraw("test.time_of_io");
-        assert!(!declared().iter().any(|known| known.declaration.name == "test.time_of_io"));
+        let formulas = || -> Vec<&str> {
+            let mine = declared().into_iter().filter(|known| known.declaration.name == "test.time_of_io");
+            mine.map(|known| known.declaration.formula).collect()
+        };
+        assert!(declare(&[new]).is_empty());
+        let other = parse(&quantity("test.time_of_io", "read_time", Some("reads"), "s")).unwrap();
+        let earlier = declare(&[other]);
+        assert_eq!(formulas(), ["Δread_time / Δreads"]);
+        withdraw(&[other]);
+        assert!(formulas().is_empty());
+        declare(&earlier);
+        assert_eq!(formulas(), [own.formula]);
+        withdraw(&earlier);
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let error = |own: &OwnQuantity<'_>| declare(own).unwrap_err();
+        let error = |own: &OwnQuantity<'_>| parse(own).unwrap_err();
         assert!(error(&quantity("Nonsense", "reads", None, "1/s")).contains("is no name"));
         assert!(error(&quantity("disk.reads", "reads", None, "1/s")).contains("whyslow itself"));
         assert!(error(&quantity("test.a", "raeds", None, "1/s")).contains("disk has no counter \"raeds\""));

@@ -172,9 +172,10 @@ mod tests {
             per: Some("reads"),
             ..own::OwnQuantity::default()
         };
-        own::declare(&quantity).unwrap();
+        let own = own::parse(&quantity).unwrap();
+        own::declare(&[own]);
         let mut rates = RowRates::of(&Disk::INFO);
-        own::withdraw("export.read_cost");
+        own::withdraw(&[own]);
         let cost = column(&rates, "export_read_cost");
         let disk =
             |n: u64| Disk { reads: (10 * n).into(), read_time: (n * 50_000_000).into(), ..Disk::new("sda".into()) };

@@ -3,6 +3,7 @@
 use whyslow_model::catalogue::families;
 use whyslow_model::diagnosis::ActionKind;
 use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, Signal};
+use whyslow_model::normal::Normal;
 use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
@@ -34,7 +35,7 @@ fn depth_one() -> RuleInfo {
             help: "requests outstanding, on average",
             how: "Δweighted_time / Δt",
             source: "/proc/diskstats",
-            normal: "",
+            normal: Normal::unknown("count"),
             better: None,
             baseline: false,
         }],

@@ -83,7 +83,7 @@ fn network_parts(context: &Context<'_>) -> Vec<String> {
         |of: &Quantity<Interface>| of.total(interfaces.iter().filter(|interface| &*interface.key().name != "lo"));
     let bits = |rate: f64| human::quantity(rate, "bit/s");
     let protocols = context.rates.changes::<Protocol>();
-    let retransmitted = protocol::SENT_AGAIN_SHARE.over_all(&protocols);
+    let retransmitted = protocol::RETRANSMIT_SHARE.over_all(&protocols);
     vec![
         match (total(&interface::RECEIVING), total(&interface::SENDING)) {
             (Some(received), Some(sent)) => format!("{} in, {} out", bits(received), bits(sent)),

@@ -135,34 +135,35 @@ impl EachFamily for Cadences<'_> {
         // Two tools may fill one family: the load average of uptime, and its time since boot, end no interval of the counters
         // that mpstat prints.
         let counters = (0..F::INFO.metrics.len()).filter(|column| F::INFO.metrics[*column].kind == MetricKind::Counter);
-        let mut read: Vec<Vec<usize>> =
-            counters.map(|column| self.times::<F>(|row| has_counter(row, column))).collect();
-        read.retain(|times| !times.is_empty());
-        if read.is_empty() {
-            read.push(self.times::<F>(|_| true));
+        let mut has_counters = false;
+        for column in counters {
+            has_counters |= self.find::<F>(|row| has_counter(row, column));
         }
-        for times in read {
-            if self.is_repeated::<F>(&times) && !self.found.contains(&times) {
-                self.found.push(times);
-            }
+        if !has_counters {
+            self.find::<F>(|_| true);
         }
     }
 }
 
 impl Cadences<'_> {
-    /// Returns the snapshots in which a row of a family fulfils a condition.
-    fn times<F: Family>(&self, is_read: impl Fn(&F) -> bool) -> Vec<usize> {
-        let has_it = |at: &usize| F::rows(&self.snapshots[*at]).iter().any(&is_read);
-        (0..self.snapshots.len()).filter(has_it).collect()
-    }
-
-    /// Returns true if an entity was read three times: at least two intervals of one.
-    fn is_repeated<F: Family>(&self, times: &[usize]) -> bool {
+    /// Adds the snapshots in which a row of a family fulfils a condition, if an entity's does three times: at least two
+    /// intervals of one. Returns true if any row does.
+    fn find<F: Family>(&mut self, is_read: impl Fn(&F) -> bool) -> bool {
+        let mut times = Vec::new();
         let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
-        for row in times.iter().flat_map(|at| F::rows(&self.snapshots[*at])) {
-            *readings.entry(row.key()).or_default() += 1;
+        for (at, snapshot) in self.snapshots.iter().enumerate() {
+            for row in F::rows(snapshot).iter().filter(|row| is_read(row)) {
+                *readings.entry(row.key()).or_default() += 1;
+                if times.last() != Some(&at) {
+                    times.push(at);
+                }
+            }
         }
-        readings.values().any(|count| *count >= 3)
+        let is_found = !times.is_empty();
+        if readings.values().any(|count| *count >= 3) && !self.found.contains(&times) {
+            self.found.push(times);
+        }
+        is_found
     }
 }
 

@@ -92,12 +92,12 @@ signals! { c: ConnectionUse<'_>;
     "tcp.receiving" "bit/s" "rate at which data came in", "Δbytes_received x 8 / Δt", "tcp_info.tcpi_bytes_received" => bits(c.rate(|c| c.bytes_received));
     "tcp.rtt" "s" "round-trip time, smoothed, mean of the samples", "mean(tcpi_rtt)", "tcp_info.tcpi_rtt", normal "near the minimum: otherwise a queue builds up on the path" => loss::rtt(c);
     "tcp.receive_rtt" "s" "round-trip time as the receiver estimates it", "mean(tcpi_rcv_rtt)", "tcp_info.tcpi_rcv_rtt" => receive_rtt(c);
-    "tcp.rwnd_limited" "ratio" "share of the time in which the peer's receive window held the sender back", "Δtcpi_rwnd_limited / Δt", "tcp_info.tcpi_rwnd_limited (net/ipv4/tcp_output.c)", normal "below 5 %" => share(c.rate(|c| c.rwnd_limited));
-    "tcp.sndbuf_limited" "ratio" "share of the time in which its own send buffer held it back", "Δtcpi_sndbuf_limited / Δt", "tcp_info.tcpi_sndbuf_limited", normal "below 5 %" => share(c.rate(|c| c.sndbuf_limited));
+    "tcp.rwnd_limited" "ratio" "share of the time in which the peer's receive window held the sender back", "Δtcpi_rwnd_limited / Δt", "tcp_info.tcpi_rwnd_limited (net/ipv4/tcp_output.c)", normal (below 0.05) => share(c.rate(|c| c.rwnd_limited));
+    "tcp.sndbuf_limited" "ratio" "share of the time in which its own send buffer held it back", "Δtcpi_sndbuf_limited / Δt", "tcp_info.tcpi_sndbuf_limited", normal (below 0.05) => share(c.rate(|c| c.sndbuf_limited));
     "tcp.busy" "ratio" "share of the time in which data was in flight", "Δtcpi_busy_time / Δt", "tcp_info.tcpi_busy_time" => share(c.rate(|c| c.busy_time));
     "tcp.busy_time" "s" "time in which data was in flight", "Δtcpi_busy_time", "tcp_info.tcpi_busy_time", normal "as long as the application sends" => ratio(c.grown(|c| c.busy_time));
-    "tcp.rwnd_limited_busy" "ratio" "of that, the share in which the peer's receive window held the sender back", "Δtcpi_rwnd_limited / Δtcpi_busy_time", "tcp_info.tcpi_rwnd_limited", normal "below 10 %" => over(c.grown(|c| c.rwnd_limited), c.grown(|c| c.busy_time));
-    "tcp.sndbuf_limited_busy" "ratio" "of that, the share in which its own send buffer held it back", "Δtcpi_sndbuf_limited / Δtcpi_busy_time", "tcp_info.tcpi_sndbuf_limited", normal "below 10 %" => over(c.grown(|c| c.sndbuf_limited), c.grown(|c| c.busy_time));
+    "tcp.rwnd_limited_busy" "ratio" "of that, the share in which the peer's receive window held the sender back", "Δtcpi_rwnd_limited / Δtcpi_busy_time", "tcp_info.tcpi_rwnd_limited", normal (below 0.1) => over(c.grown(|c| c.rwnd_limited), c.grown(|c| c.busy_time));
+    "tcp.sndbuf_limited_busy" "ratio" "of that, the share in which its own send buffer held it back", "Δtcpi_sndbuf_limited / Δtcpi_busy_time", "tcp_info.tcpi_sndbuf_limited", normal (below 0.1) => over(c.grown(|c| c.sndbuf_limited), c.grown(|c| c.busy_time));
     "tcp.peer_window" "bytes" "the peer's receive window, mean", "mean(tcpi_snd_wnd)", "tcp_info.tcpi_snd_wnd" => c.mean(|c| c.peer_window).filter(|w| *w > 0.0);
     "tcp.window_fill" "ratio" "bytes in flight against the peer's window: near 1 the window is what limits", "rate x rtt / window", "tcp_info", normal "well below 100 %: near it, the window is what limits" => fill(c.rate(|c| c.bytes_acked), loss::rtt(c), c.mean(|c| c.peer_window));
     "tcp.own_window" "bytes" "the receive window offered, mean", "mean(tcpi_rcv_wnd)", "tcp_info.tcpi_rcv_wnd" => c.mean(|c| c.own_window).filter(|w| *w > 0.0);
@@ -111,21 +111,21 @@ signals! { c: ConnectionUse<'_>;
     "tcp.peer_receive_buffer" "bytes" "receive buffer of the peer, where that is on this machine", "sk_rcvbuf", "sock_diag(7)", normal "as much as TCP may tune it to" => c.other_end.and_then(|other| other.last().receive_buffer.get());
     "tcp.peer_receive_buffer_max" "bytes" "how far TCP tunes that buffer by itself", "third number of tcp_rmem in its network namespace", "/proc/sys/net/ipv4/tcp_rmem (tcp(7))", normal "twice bandwidth x delay: some of a buffer is overhead" => c.other_end.and_then(|other| c.limits.receive(&other.key().ns));
     "tcp.retransmit_share" "ratio" "segments retransmitted", "Δtotal_retrans / Δsegs_out", "tcp_info.tcpi_total_retrans" => retransmit_share(c);
-    "tcp.retransmits" "1/s" "segments retransmitted", "Δtotal_retrans / Δt", "tcp_info.tcpi_total_retrans", normal "near 0/s" => c.rate(|c| c.retransmits);
+    "tcp.retransmits" "1/s" "segments retransmitted", "Δtotal_retrans / Δt", "tcp_info.tcpi_total_retrans", normal (near 1.0) => c.rate(|c| c.retransmits);
     "tcp.retransmitted" "count" "segments retransmitted in the window", "Δtotal_retrans", "tcp_info.tcpi_total_retrans", normal "few against the segments sent" => c.grown(|c| c.retransmits);
-    "tcp.loss_share" "ratio" "segments retransmitted that the peer had not received", "(Δtotal_retrans - Δdsack_dups) / Δdata_segs_out", "tcp_info (RFC 2883 for what the peer had)", normal "below 0.1 %" => loss::share(c);
+    "tcp.loss_share" "ratio" "segments retransmitted that the peer had not received", "(Δtotal_retrans - Δdsack_dups) / Δdata_segs_out", "tcp_info (RFC 2883 for what the peer had)", normal (below 0.001) => loss::share(c);
     "tcp.spurious_share" "ratio" "of those retransmitted, segments the peer already had: late or overtaken, not lost", "Δdsack_dups / Δtotal_retrans", "tcp_info.tcpi_dsack_dups (RFC 2883)", normal "near 100 % if packets were only late, not lost" => loss::spurious_share(c);
-    "tcp.reordered" "1/s" "times segments were found to be reordered", "Δreord_seen / Δt", "tcp_info.tcpi_reord_seen", normal "0/s: packets of one connection take one path" => c.rate(|c| c.reordered);
+    "tcp.reordered" "1/s" "times segments were found to be reordered", "Δreord_seen / Δt", "tcp_info.tcpi_reord_seen", normal (near 0.0, "packets of one connection take one path") => c.rate(|c| c.reordered);
     "tcp.bond_mode" "text" "mode of the bond through which it is sent", "IFLA_BOND_MODE of its interface, or of that below it", "rtnetlink", normal "not balance-rr, which sends packets of one connection by several ports" => c.bond_mode();
-    "tcp.reorderings" "count" "times in the window that segments were found to be reordered", "Δreord_seen", "tcp_info.tcpi_reord_seen", normal "0: packets of one connection take one path" => c.grown(|c| c.reordered);
-    "tcp.recovering" "ratio" "share of the samples in which it was retransmitting lost segments", "samples in state Recovery or Loss / samples", "tcp_info.tcpi_ca_state", normal "near 0" => loss::recovering(c);
-    "tcp.timeout_stall" "ratio" "share of the time in which it waited for a retransmission timer", "Δtotal_rto x mean(rto) / Δt", "tcp_info.tcpi_total_rto, tcpi_rto (RFC 6298)", normal "0: no timer expired" => loss::timeout_stall(c);
+    "tcp.reorderings" "count" "times in the window that segments were found to be reordered", "Δreord_seen", "tcp_info.tcpi_reord_seen", normal (near 0.0, "packets of one connection take one path") => c.grown(|c| c.reordered);
+    "tcp.recovering" "ratio" "share of the samples in which it was retransmitting lost segments", "samples in state Recovery or Loss / samples", "tcp_info.tcpi_ca_state", normal (near 0.02) => loss::recovering(c);
+    "tcp.timeout_stall" "ratio" "share of the time in which it waited for a retransmission timer", "Δtotal_rto x mean(rto) / Δt", "tcp_info.tcpi_total_rto, tcpi_rto (RFC 6298)", normal (near 0.0, "no timer expired") => loss::timeout_stall(c);
     "tcp.network_limited" "ratio" "share of the time in which data was in flight that no window or buffer at either end held back", "(Δbusy - Δrwnd_limited - Δsndbuf_limited) / Δt", "tcp_info (net/ipv4/tcp_output.c: tcp_chrono_start)", normal "low where the application or a window is the limit" => loss::network_limited(c);
     "tcp.loss_window" "bytes" "bytes in flight that this much loss leaves a sender", "mss x sqrt(3 / (2 x loss_share)); absent for BBR", "Mathis and others 1997; RFC 9438", normal "more than rate x round trip" => loss::window(c);
     "tcp.loss_fill" "ratio" "bytes in flight against those: near 1 the loss is what limits", "rate x rtt / loss_window", "tcp_info", normal "well below 100 %: near it, loss sets the pace" => loss::fill(c);
-    "tcp.loss_stall" "ratio" "share of the time in which loss held the sender back", "max(recovering, timeout_stall, network_limited x min(1, loss_fill))", "tcp_info", normal "below 10 %" => loss::stall(c);
+    "tcp.loss_stall" "ratio" "share of the time in which loss held the sender back", "max(recovering, timeout_stall, network_limited x min(1, loss_fill))", "tcp_info", normal (below 0.1) => loss::stall(c);
     "tcp.seen" "ratio" "share of the window over which it was seen", "(last sample - first sample) / window", "sock_diag(7)" => over(Some(c.seconds()), Some(c.window_seconds()));
-    "tcp.local_drops" "1/s" "packets its interface dropped on sending, of whatever connection", "Δ(drops of the queueing discipline + tx_dropped) / Δt", "rtnetlink, /proc/net/dev", normal "0/s: this machine's interface does not drop packets" => c.local_drops;
+    "tcp.local_drops" "1/s" "packets its interface dropped on sending, of whatever connection", "Δ(drops of the queueing discipline + tx_dropped) / Δt", "rtnetlink, /proc/net/dev", normal (near 0.0, "this machine's interface does not drop packets") => c.local_drops;
     "tcp.emulated_at" "text" "its interface, if the queueing discipline netem drops packets there on purpose", "netem without a rate, Δdrops > 0", "rtnetlink", normal "absent: nothing emulates loss" => c.emulated_at;
     "tcp.thrown_share" "ratio" "of the bytes all connections retransmitted, what this machine's kernel dropped itself", "ΣΔbytes of TCP packets dropped / ΣΔbytes_retrans", "BPF: kfree_skb; tcp_info.tcpi_bytes_retrans", normal "0 if packets are lost elsewhere on the path" => c.thrown.share;
     "tcp.thrown_by" "text" "where this machine's kernel drops most TCP packets", "function, reason, interface, namespace", "BPF: kfree_skb (include/net/dropreason-core.h)", normal "absent if this machine drops none" => c.thrown.place.as_deref();
@@ -261,10 +261,10 @@ fn full_share(l: &Change<'_, Listener>) -> Option<f64> {
 
 signals! { l: Change<'_, Listener>;
     "listen.drops" "1/s" "connection requests dropped at this socket", "Δsk_drops / Δt", "sock_diag(7) SK_MEMINFO_DROPS" => l.rate(|l| l.drops);
-    "listen.dropped" "count" "connection requests dropped in the window", "Δsk_drops", "sock_diag(7)", normal "0" => l.grown(|l| l.drops);
+    "listen.dropped" "count" "connection requests dropped in the window", "Δsk_drops", "sock_diag(7)", normal (near 0.0) => l.grown(|l| l.drops);
     "listen.backlog" "count" "connections that waited to be accepted, most seen", "max(idiag_rqueue)", "sock_diag(7)", normal "below the limit" => l.max(|l| l.backlog);
     "listen.backlog_limit" "count" "connections that may wait: the lower of listen()'s backlog and somaxconn", "idiag_wqueue", "sock_diag(7)" => l.last().backlog_limit.get();
-    "listen.full_share" "ratio" "share of the samples in which the accept queue was full", "samples with backlog >= limit / samples", "sock_diag(7)", normal "0" => full_share(l);
+    "listen.full_share" "ratio" "share of the samples in which the accept queue was full", "samples with backlog >= limit / samples", "sock_diag(7)", normal (near 0.0) => full_share(l);
 }
 
 /// Returns every listening socket.
@@ -278,8 +278,8 @@ fn dropping_share(d: &Change<'_, Datagram>) -> Option<f64> {
 }
 
 signals! { d: Change<'_, Datagram>;
-    "udp.drops" "1/s" "datagrams dropped at this socket", "Δdrops / Δt", "sock_diag(7) SK_MEMINFO_DROPS", normal "0/s" => d.rate(|d| d.drops);
-    "udp.dropping_share" "ratio" "share of the samples in which it dropped any", "steps with Δdrops > 0 / steps", "sock_diag(7)", normal "0" => dropping_share(d);
+    "udp.drops" "1/s" "datagrams dropped at this socket", "Δdrops / Δt", "sock_diag(7) SK_MEMINFO_DROPS", normal (near 0.0) => d.rate(|d| d.drops);
+    "udp.dropping_share" "ratio" "share of the samples in which it dropped any", "steps with Δdrops > 0 / steps", "sock_diag(7)", normal (near 0.0) => dropping_share(d);
     "udp.queued" "bytes" "buffer memory that waited to be read, most seen", "max(idiag_rqueue)", "sock_diag(7)" => d.max(|d| d.receive_queue);
     "udp.receive_buffer" "bytes" "receive buffer", "sk_rcvbuf", "sock_diag(7)", normal "a burst's worth of datagrams" => d.last().receive_buffer.get();
     "udp.fill" "ratio" "the fullest the buffer was seen", "max(queued / buffer)", "sock_diag(7)", normal "well below 100 %" => over(d.max(|d| d.receive_queue), d.last().receive_buffer.get());

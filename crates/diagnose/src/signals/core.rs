@@ -8,6 +8,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::interrupt::softnet;
 use whyslow_quantities::{Quantity, cpu};
 
 /// Inputs of a CPU's signals.
@@ -92,22 +93,21 @@ fn largest<'w>(times: &[(&'w str, f64)]) -> Option<&'w str> {
 
 signals! { c: CoreUse<'_>;
     quantities of c.cpu.as_ref() => cpu::BUSY, cpu::IDLE_TIME, cpu::INTERRUPT;
+    quantities of c.softnet.as_ref() => softnet::DROPS, softnet::SQUEEZES;
     "core.others_idle" "ratio" "the same of the other CPUs, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
     "core.others_interrupt" "ratio" "share in interrupts and softirqs of the other CPUs, mean", "mean((irq + softirq) / Δt)", "/proc/stat" => c.others_interrupt;
     "core.uncharged" "ratio" "share of the time accounted to no mode: interrupts that arrived while it was idle, where the kernel samples by its tick", "1 - Δ(all modes) / Δt", "/proc/stat (Documentation/admin-guide/cpu-load.rst)" => c.uncharged();
-    "core.interrupt_most" "ratio" "share in interrupts and softirqs, including the time accounted to no mode", "Δ(irq + softirq) / Δt + uncharged", "/proc/stat", normal "below 50 %", baseline true => c.interrupt_most();
+    "core.interrupt_most" "ratio" "share in interrupts and softirqs, including the time accounted to no mode", "Δ(irq + softirq) / Δt + uncharged", "/proc/stat", normal (below 0.5), baseline true => c.interrupt_most();
     "core.kernel" "ratio" "share in the kernel, interrupts included", "Δsystem / Δt + interrupt_most", "/proc/stat" => c.kernel();
     "core.packets" "1/s" "packets it received", "Δprocessed / Δt", "/proc/net/softnet_stat column 1", baseline true => c.packets();
     "core.packet_share" "ratio" "its share of the packets all CPUs received", "Δprocessed / ΣΔprocessed", "/proc/net/softnet_stat column 1" => over(c.packets(), c.packets_of_all);
     "core.packet_cpus" "count" "how many CPUs those are", "rows", "/proc/net/softnet_stat" => c.packets_of_all.map(|_| c.packet_cpus as f64);
     "core.steered" "1/s" "times another CPU handed it packets (RPS)", "Δreceived_rps / Δt", "/proc/net/softnet_stat column 10 (Documentation/networking/scaling.rst)", normal "0/s where no other CPU hands it packets" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.received_rps));
-    "core.backlog_drops" "1/s" "packets dropped because its backlog was full", "Δdropped / Δt", "/proc/net/softnet_stat column 2", normal "0/s" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.dropped));
-    "core.dropped" "count" "the same, in the window", "Δdropped", "/proc/net/softnet_stat column 2", normal "0" => c.dropped();
-    "core.drop_share" "ratio" "share of the packets meant for it that were dropped that way", "Δdropped / (Δprocessed + Δdropped)", "/proc/net/softnet_stat", normal "0, or a few in a burst" => c.drop_share();
-    "core.squeezed" "1/s" "times the packet budget ran out with work left", "Δtime_squeeze / Δt", "/proc/net/softnet_stat column 3", normal "0/s: the packet budget suffices" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.squeezed));
+    "core.dropped" "count" "the same, in the window", "Δdropped", "/proc/net/softnet_stat column 2", normal (near 0.0) => c.dropped();
+    "core.drop_share" "ratio" "share of the packets meant for it that were dropped that way", "Δdropped / (Δprocessed + Δdropped)", "/proc/net/softnet_stat", normal (near 0.0001 as "0, or a few in a burst") => c.drop_share();
     "core.softirq_time" "ratio" "share of its time in softirqs, timed one by one", "ΣΔtime / Δt", "BPF: softirq_entry, softirq_exit" => total(&c.vector_times);
     "core.costliest_vector" "text" "the softirq that takes most of that time", "max Δtime", "BPF: softirq_entry, softirq_exit" => largest(&c.vector_times);
-    "core.handler_time" "ratio" "share of its time in interrupt handlers, timed one by one", "ΣΔtime / Δt", "BPF: irq_handler_entry, irq_handler_exit", normal "near 0" => total(&c.line_times);
+    "core.handler_time" "ratio" "share of its time in interrupt handlers, timed one by one", "ΣΔtime / Δt", "BPF: irq_handler_entry, irq_handler_exit", normal (near 0.02) => total(&c.line_times);
     "core.costliest_line" "text" "the interrupt line whose handler takes most of that time", "max Δtime", "BPF: irq_handler_entry, irq_handler_exit", normal "the line whose handler takes it" => largest(&c.line_times);
     "core.run_queue_median" "s" "time from becoming runnable to running, as the median", "50th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.5);
     "core.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.99);

@@ -31,7 +31,7 @@ signals! { s: CpuSetUse<'_>;
     "cpuset.count" "count" "how many CPUs these are", "Cpus_allowed_list", "/proc/PID/status" => s.cpus.len() as f64;
     "cpuset.processes" "count" "processes that are bound to exactly these", "Cpus_allowed_list", "/proc/PID/status" => s.members.len() as f64;
     "cpuset.cpu" "count" "CPUs' worth of time that they used", "Σ Δ(utime + stime) / Δt", "/proc/PID/stat" => s.sum(|task| task.cpu);
-    "cpuset.waiting" "count" "mean number of their threads that waited for a CPU", "Σ Δrun_delay / Δt", "/proc/PID/schedstat", normal "near 0" => s.sum(|task| task.run_delay.filter(|_| !task.background));
+    "cpuset.waiting" "count" "mean number of their threads that waited for a CPU", "Σ Δrun_delay / Δt", "/proc/PID/schedstat", normal (near 0.1) => s.sum(|task| task.run_delay.filter(|_| !task.background));
     "cpuset.idle" "count" "CPUs' worth of idle time on these CPUs", "Σ Δidle / Δt", "/proc/stat" => s.idle(true);
     "cpuset.idle_elsewhere" "count" "CPUs' worth of idle time on the others, which they may not use", "Σ Δidle / Δt", "/proc/stat" => s.idle(false);
 }

@@ -86,13 +86,13 @@ impl DropUse<'_> {
 signals! { d: DropUse<'_>;
     "drop.reason" "text" "why they were dropped", "as the kernel names it", "BPF: kfree_skb (include/net/dropreason-core.h)" => d.reason;
     "drop.place" "text" "the function that dropped most of them", "as the kernel names it", "BPF: kfree_skb" => d.most.and_then(|row| row.place.get());
-    "drop.rate" "1/s" "packets dropped", "Δpackets / Δt; where not traced ΔIPReversePathFilter / Δt, ΔFragFails / Δt", "BPF: kfree_skb; /proc/net/netstat, /proc/net/snmp", normal "0/s" => d.per_second(Some(d.packets));
+    "drop.rate" "1/s" "packets dropped", "Δpackets / Δt; where not traced ΔIPReversePathFilter / Δt, ΔFragFails / Δt", "BPF: kfree_skb; /proc/net/netstat, /proc/net/snmp", normal (near 0.0) => d.per_second(Some(d.packets));
     "drop.dropped" "count" "the same, in the window", "Δpackets", "BPF: kfree_skb; /proc/net/netstat, /proc/net/snmp" => d.packets;
-    "drop.share" "ratio" "the same against the packets that IP received in this network namespace", "Δpackets / ΔInReceives", "BPF: kfree_skb; /proc/net/netstat, /proc/net/snmp", normal "near 0" => over(Some(d.packets), d.arrived);
+    "drop.share" "ratio" "the same against the packets that IP received in this network namespace", "Δpackets / ΔInReceives", "BPF: kfree_skb; /proc/net/netstat, /proc/net/snmp", normal (near 0.02) => over(Some(d.packets), d.arrived);
     "drop.dropping_share" "ratio" "share of the samples in which any were dropped", "steps with Δpackets > 0 / steps", "BPF: kfree_skb; /proc/net/netstat, /proc/net/snmp" => d.dropping_share;
     "drop.unicast" "1/s" "of those, packets to a single receiver: no broadcasts, no multicasts", "Δunicast / Δt", "BPF: kfree_skb (skb->pkt_type)" => d.per_second(d.unicast);
     "drop.repeated" "1/s" "of those, packets whose sender had lost another to the same address a second or more before, and did not learn from it", "Δrepeated / Δt", "BPF: kfree_skb" => d.per_second(d.repeated);
-    "drop.repeating_share" "ratio" "share of the samples in which there were such packets", "steps with Δrepeated > 0 / steps", "BPF: kfree_skb", normal "0" => d.repeating_share;
+    "drop.repeating_share" "ratio" "share of the samples in which there were such packets", "steps with Δrepeated > 0 / steps", "BPF: kfree_skb", normal (near 0.0) => d.repeating_share;
     "drop.size" "bytes" "mean size of what was dropped; segments handled together count as one packet", "Δbytes / Δpackets", "BPF: kfree_skb", normal "at most the MTU and the Ethernet header" => d.size();
     "drop.link_mtu" "bytes" "the MTU of the link that was to carry them: that of the bridge's port, or of the other end of a virtual pair", "mtu", "rtnetlink", normal "the same at both ends, and on all ports of a bridge" => d.link_mtu();
     "drop.over_mtu" "flag" "1 if they were dropped because they are larger than that", "mean size without the Ethernet header > MTU, by the function that checks it", "BPF: kfree_skb; rtnetlink" => d.is_over_mtu();

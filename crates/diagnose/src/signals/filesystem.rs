@@ -73,7 +73,7 @@ signals! { n: Change<'_, NfsMount>;
     quantities of n => nfs::OPERATIONS, nfs::WAIT, nfs::ROUND_TRIP, nfs::QUEUE_WAIT, nfs::IN_FLIGHT, nfs::SENT_AGAIN_SHARE, nfs::SENT_AGAIN;
     "nfs.server" "text" "server and path", "as mounted", "/proc/self/mountstats" => n.last().server.get();
     "nfs.done" "count" "the same in the window", "Δoperations", "/proc/self/mountstats" => n.grown(|n| n.operations);
-    "nfs.stall" "ratio" "share of the time in which operations were in flight, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal "below 10 %" => nfs::IN_FLIGHT.over(n).map(|n| n.min(1.0));
+    "nfs.stall" "ratio" "share of the time in which operations were in flight, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal (below 0.1) => nfs::IN_FLIGHT.over(n).map(|n| n.min(1.0));
 }
 
 /// Returns every NFS mount.

@@ -1,11 +1,15 @@
 //! Counts with a kernel limit.
 
 use crate::signal::{Entity, netns, over, page_size, share_of_true, signals};
-use whyslow_model::catalogue::{Conntrack, Ipc, Limits, NamespaceConntrack, Protocol, Setting, System};
+use whyslow_model::catalogue::{
+    Conntrack, EachFamily, Family, Ipc, Limits, NamespaceConntrack, Protocol, Setting, System,
+};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
-use whyslow_model::value::{Gauge, Name};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Counter, Gauge, Name, Value};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::bounded::{self, Bounded};
 
 /// A count and its limit.
 pub struct LimitUse {
@@ -14,15 +18,27 @@ pub struct LimitUse {
     most: Option<f64>,
     at_limit_share: Option<f64>,
     refused: Option<f64>,
+    bounded: Option<BoundedUse>,
+}
+
+/// What is known of a level that a limit beside it bounds.
+struct BoundedUse {
+    declared: &'static Bounded,
+    /// How often the limit was hit in the window.
+    hits: Option<f64>,
 }
 
 signals! { l: LimitUse;
     "limit.name" "text" "the setting that limits", "sysctl name", "/proc/sys" => l.name;
-    "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it", "/proc/sysvipc, /proc/sys, /proc/loadavg, /proc/net/sockstat", normal "well below the limit" => l.used;
+    "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it; of ipcs the sum of its rows", "/sys/fs/cgroup, /proc/spl/kstat/zfs/arcstats, /proc/sysvipc, /proc/sys, /proc/loadavg, /proc/net/sockstat", normal "well below the limit" => l.used;
     "limit.max" "count" "how much there can be", "as the kernel gives it", "/proc/sys", normal "above the need" => l.most;
     "limit.usage" "text" "how much is taken of what there can be, in the unit of the setting", "used of max", "/proc/sysvipc, /proc/sys" => usage(l).as_deref();
-    "limit.fill" "ratio" "taken against what can be", "used / max", "/proc/sysvipc, /proc/sys", normal "below 80 %", better lower, baseline true => over(l.used, l.most);
-    "limit.at_limit_share" "ratio" "share of the samples in which 95 % or more was taken", "samples with used / max >= 0.95", "/proc/sysvipc, /proc/sys", normal "0" => l.at_limit_share;
+    "limit.fill" "ratio" "taken against what can be", "used / max", "/proc/sysvipc, /proc/sys", normal (below 0.8), better lower, baseline true => over(l.used, l.most);
+    "limit.at_limit_share" "ratio" "share of the samples in which 95 % or more was taken", "samples with used / max >= 0.95", "/proc/sysvipc, /proc/sys", normal (near 0.0) => l.at_limit_share;
+    "limit.hits" "count" "times something was refused or held back for it in the window", "Δevents", "memory.events, pids.events", normal (near 0.0) => l.bounded.as_ref().and_then(|b| b.hits);
+    "limit.what" "text" "what is limited", "by the file", "/sys/fs/cgroup" => l.bounded.as_ref().map(|b| b.declared.meaning);
+    "limit.harm" "text" "what happens at the limit", "by the file", "Documentation/admin-guide/cgroup-v2.rst" => l.bounded.as_ref().map(|b| b.declared.harm);
+    "limit.may_be_full" "flag" "1 if being full does no harm by itself, as with page cache", "by the file", "Documentation/admin-guide/cgroup-v2.rst" => l.bounded.as_ref().map(|b| b.declared.may_be_full);
     "limit.refused" "1/s" "what was refused for it", "Δdrops / Δt, for connection tracking", "/proc/net/stat/nf_conntrack" => l.refused;
 }
 
@@ -34,6 +50,9 @@ const PAGE: f64 = 4096.0;
 
 fn usage(limit: &LimitUse) -> Option<String> {
     let (used, most) = (limit.used?, limit.most?);
+    if let Some(BoundedUse { declared, .. }) = &limit.bounded {
+        return Some(format!("{} of {}", human::quantity(used, declared.unit), human::quantity(most, declared.unit)));
+    }
     Some(match limit.name {
         "kernel.shmall" => {
             format!("{:.0} of {:.0} pages ({})", used / PAGE, most / PAGE, human::quantity(most, "bytes"))
@@ -51,6 +70,7 @@ macro_rules! limit {
             most: $max(c.last()),
             at_limit_share: share_of_true(c.rows().filter_map(|r| Some(over(r.$used.get(), $max(r))? >= 0.95))),
             refused: None,
+            bounded: None,
         })
     }};
 }
@@ -66,7 +86,7 @@ fn socket_memory(window: &Window, name: &'static str, memory: fn(&Protocol) -> G
     let pages: Vec<f64> = protocol.readings(memory).map(|bytes| bytes / page_size(window)).collect();
     let used = Some(*pages.last()?);
     let at_limit_share = share_of_true(pages.iter().map(|pages| *pages >= 0.95 * most));
-    Some(LimitUse { name, used, most: Some(most), at_limit_share, refused: None })
+    Some(LimitUse { name, used, most: Some(most), at_limit_share, refused: None, bounded: None })
 }
 
 /// Returns the connection tracking tables of the other network namespaces.
@@ -79,10 +99,61 @@ fn tables_elsewhere(window: &Window) -> Vec<Entity> {
             most: c.last().max.get(),
             at_limit_share: share_of_true(c.rows().filter_map(|row| Some(fill(row)? >= 0.95))),
             refused: c.rate(|c| c.drops),
+            bounded: None,
         };
         Entity::of(Subject { netns: netns(&c.key().ns), ..Subject::new("limit", CONNTRACK_MAX) }, &limit)
     };
     window.changes().iter().map(entity).collect()
+}
+
+/// Collects the levels that limits beside them bound.
+struct BoundedLevels<'w> {
+    window: &'w Window,
+    found: Vec<Entity>,
+}
+
+impl EachFamily for BoundedLevels<'_> {
+    fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+        let declared = bounded::ALL.iter().filter(|bounded| bounded.family.name == F::INFO.name);
+        let changes = if declared.clone().next().is_some() { self.window.changes::<F>() } else { Vec::new() };
+        for declared in declared {
+            self.found.extend(changes.iter().filter_map(|change| level(declared, change)));
+        }
+    }
+}
+
+/// Returns a level as an entity; `None` if the level or its limit is unknown.
+fn level<F: Family>(declared: &'static Bounded, change: &Change<'_, F>) -> Option<Entity> {
+    let number = |row: &F, column: usize| match row.value(column) {
+        Some(Value::Gauge(gauge)) => gauge.get(),
+        _ => None,
+    };
+    let fill = |row: &F| over(number(row, declared.level), number(row, declared.limit));
+    let counter = |row: &F| match declared.refused.and_then(|column| row.value(column)) {
+        Some(Value::Counter(counter)) => counter,
+        _ => Counter::default(),
+    };
+    let last = change.last();
+    let limit = LimitUse {
+        name: declared.setting,
+        used: Some(number(last, declared.level)?),
+        most: Some(number(last, declared.limit)?),
+        at_limit_share: share_of_true(change.rows().filter_map(|row| Some(fill(row)? >= 0.95))),
+        refused: change.rate(counter),
+        bounded: Some(BoundedUse { declared, hits: change.grown(counter) }),
+    };
+    if F::INFO.key_columns.is_empty() {
+        return Some(Entity::of(Subject::new("limit", declared.setting), &limit));
+    }
+    let key = change.key().to_string();
+    let entity = Entity::of(Subject::new("limit", format!("{} of {key}", declared.setting)), &limit);
+    Some(entity.also_named(vec![key]))
+}
+
+fn bounded_levels(window: &Window) -> Vec<Entity> {
+    let mut levels = BoundedLevels { window, found: Vec::new() };
+    Snapshot::default().each_family(&mut levels);
+    levels.found
 }
 
 /// Returns every count with a limit.
@@ -95,9 +166,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         limit!(window, Ipc, "kernel.shmmni", shm_segments, |r: &Ipc| r.shm_segments_max.get()),
         limit!(window, Ipc, "kernel.sem (arrays)", sem_arrays, |r: &Ipc| r.sem_arrays_max.get()),
         limit!(window, Ipc, "kernel.sem (semaphores)", semaphores, |r: &Ipc| r.semaphores_max.get()),
-        limit!(window, Ipc, "kernel.msgmni", msg_queues, |r: &Ipc| r.msg_queues_max.get()),
         limit!(window, Limits, "fs.file-max", files, |r: &Limits| r.files_max.get()),
-        limit!(window, Limits, "fs.aio-max-nr", aio, |r: &Limits| r.aio_max.get()),
         limit!(window, System, "kernel.threads-max", tasks, |_: &System| threads_max),
         limit!(window, System, "kernel.pid_max", tasks, |_: &System| pid_max),
         limit!(window, Conntrack, CONNTRACK_MAX, count, |r: &Conntrack| r.max.get())
@@ -111,6 +180,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     .flatten()
     .map(|l| Entity::of(Subject::new("limit", l.name), &l))
     .chain(tables_elsewhere(window))
+    .chain(bounded_levels(window))
     .collect()
 }
 
@@ -135,6 +205,23 @@ mod tests {
         let fills: Vec<_> = found.iter().map(|l| (l.subject.netns.as_deref(), l.number("limit.fill"))).collect();
         assert_eq!(fills, [(None, Some(0.01)), (Some("shop"), Some(0.99))]);
         assert_eq!(found[1].number("limit.refused"), Some(30.0));
+    }
+
+    #[test]
+    fn a_level_beside_its_limit_is_an_entity_of_its_own() {
+        let window = window([0, 10], |t, s| {
+            s.cgroup.group.push(whyslow_model::catalogue::Group {
+                pids: 99.into(),
+                pids_max: 100.into(),
+                pids_events: (t * 3).into(),
+                memory: 5.into(),
+                ..whyslow_model::catalogue::Group::new("/app".into())
+            });
+        });
+        let found = entities(&window);
+        let [pids] = &found[..] else { panic!("memory without a limit is none: {found:?}") };
+        assert_eq!((&*pids.subject.name, &pids.aliases[..]), ("pids.max of /app", &["/app".to_owned()][..]));
+        assert_eq!((pids.number("limit.fill"), pids.number("limit.hits")), (Some(0.99), Some(30.0)));
     }
 
     #[test]

@@ -57,7 +57,7 @@ signals! { p: PortUse<'_>;
     "port.bond" "text" "the bond", "name of the file", "/proc/net/bonding" => Some(&*p.port.port.upper);
     "port.mode" "text" "mode of the bond", "Bonding Mode", "/proc/net/bonding" => p.port.mode.get();
     "port.link" "text" "up or down", "MII Status", "/proc/net/bonding", normal "up" => p.port.link.get();
-    "port.failures" "count" "times its link went down", "Link Failure Count", "/proc/net/bonding", normal "0" => p.port.failures.get();
+    "port.failures" "count" "times its link went down", "Link Failure Count", "/proc/net/bonding", normal (near 0.0) => p.port.failures.get();
     "port.count" "count" "ports of the bond", "ports listed", "/proc/net/bonding", normal "as many as are in the aggregate" => p.ports.len() as f64;
     "port.up" "count" "ports of the bond whose link is up", "MII Status: up", "/proc/net/bonding", normal "all ports" => p.ports_up();
     "port.speed" "bit/s" "its speed", "Speed", "/proc/net/bonding" => p.port.speed.get();
@@ -87,12 +87,12 @@ pub fn ports(window: &Window) -> Vec<Entity> {
 }
 
 signals! { w: Wireless;
-    "wifi.signal" "count" "strength of the received signal, in dBm", "signal; Signal level", "iw, iwconfig", normal "above -67 dBm; below -80 only the slowest modulations work" => w.signal.get();
+    "wifi.signal" "count" "strength of the received signal, in dBm", "signal; Signal level", "iw, iwconfig", normal (above -67.0 as "above -67 dBm; below -80 only the slowest modulations work") => w.signal.get();
     "wifi.send_rate" "bit/s" "rate at which it sends", "tx bitrate; Bit Rate", "iw, iwconfig", normal "hundreds of Mbit/s near the access point" => w.send_rate.get();
     "wifi.receive_rate" "bit/s" "rate at which it receives", "rx bitrate", "iw" => w.receive_rate.get();
     "wifi.sent" "count" "frames sent since it was associated", "tx packets", "iw" => w.sent.get();
-    "wifi.retry_share" "ratio" "share of the transmissions that had to be repeated", "tx retries / (tx packets + tx retries)", "iw", normal "below 20 %" => over(w.retries.get(), w.retries.get().zip(w.sent.get()).map(|(again, sent)| again + sent));
-    "wifi.failed" "count" "frames that were not acknowledged at all", "tx failed", "iw", normal "0, or few" => w.failed.get();
+    "wifi.retry_share" "ratio" "share of the transmissions that had to be repeated", "tx retries / (tx packets + tx retries)", "iw", normal (below 0.2) => over(w.retries.get(), w.retries.get().zip(w.sent.get()).map(|(again, sent)| again + sent));
+    "wifi.failed" "count" "frames that were not acknowledged at all", "tx failed", "iw", normal (near 10.0 as "0, or few") => w.failed.get();
 }
 
 /// Returns every wireless interface.

@@ -88,7 +88,7 @@ impl Noticed<'_> {
 
 signals! { n: Noticed<'_>;
     "notice.topic" "text" "what the message is about, in one word", "the message's words", "/dev/kmsg" => n.notice.topic;
-    "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg", normal "0" => n.notice.count;
+    "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg", normal (near 0.0) => n.notice.count;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
     "notice.returns" "count" "how often it began again after it was over; absent below two", "messages that begin it after one that ended it", "/dev/kmsg" => Some(n.notice.returns).filter(|returns| *returns > 1.0);
@@ -144,7 +144,7 @@ pub fn notices(window: &Window) -> Vec<Entity> {
 
 signals! { k: OomKill;
     "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)", normal "none" => k.command.as_str();
-    "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg", normal "0" => k.times;
+    "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg", normal (near 0.0) => k.times;
     "kill.called" "text" "the process killed, by its number; how often, if it was more than once", "'Killed process PID (NAME)'", "/dev/kmsg" => called(k).as_str();
     "kill.cut" "flag" "1 where the log ends before it says which process is killed", "'invoked oom-killer' without 'Killed process'", "/dev/kmsg" => k.is_cut;
     "kill.where" "text" "what ran out of memory, if no control group's limit was the cause", "'constraint='", "/dev/kmsg" => ran_out(k);

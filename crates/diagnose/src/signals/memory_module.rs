@@ -6,10 +6,10 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 signals! { m: Change<'_, MemoryModule>;
-    "module.corrected" "count" "errors that were corrected, in the window", "Δdimm_ce_count", "/sys/devices/system/edac/mc", normal "0" => m.grown(|m| m.corrected);
-    "module.uncorrected" "count" "errors that could not be corrected, in the window", "Δdimm_ue_count", "/sys/devices/system/edac/mc", normal "0" => m.grown(|m| m.uncorrected);
-    "module.corrected_total" "count" "errors that were corrected since boot", "dimm_ce_count", "/sys/devices/system/edac/mc", normal "a few a year" => m.last().corrected.get().map(|count| count as f64);
-    "module.uncorrected_total" "count" "errors that could not be corrected since boot", "dimm_ue_count", "/sys/devices/system/edac/mc", normal "0" => m.last().uncorrected.get().map(|count| count as f64);
+    "module.corrected" "count" "errors that were corrected, in the window", "Δdimm_ce_count", "/sys/devices/system/edac/mc", normal (near 0.0) => m.grown(|m| m.corrected);
+    "module.uncorrected" "count" "errors that could not be corrected, in the window", "Δdimm_ue_count", "/sys/devices/system/edac/mc", normal (near 0.0) => m.grown(|m| m.uncorrected);
+    "module.corrected_total" "count" "errors that were corrected since boot", "dimm_ce_count", "/sys/devices/system/edac/mc", normal (near 10.0 as "a few a year") => m.last().corrected.get().map(|count| count as f64);
+    "module.uncorrected_total" "count" "errors that could not be corrected since boot", "dimm_ue_count", "/sys/devices/system/edac/mc", normal (near 0.0) => m.last().uncorrected.get().map(|count| count as f64);
 }
 
 /// Returns every module, named by the label of its slot where it has one.

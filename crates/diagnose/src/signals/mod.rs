@@ -14,7 +14,7 @@ pub mod group;
 pub mod guest;
 mod guest_limit;
 pub mod host;
-mod huge_pages;
+pub mod huge_pages;
 pub mod interface;
 pub mod io;
 pub mod limit;

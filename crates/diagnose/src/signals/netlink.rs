@@ -35,11 +35,11 @@ impl NetlinkUse<'_> {
 }
 
 signals! { n: NetlinkUse<'_>;
-    "netlink.drops" "1/s" "kernel messages that this socket lost", "Δdrops / Δt", "/proc/net/netlink", normal "0/s" => n.socket.rate(|s| s.drops);
+    "netlink.drops" "1/s" "kernel messages that this socket lost", "Δdrops / Δt", "/proc/net/netlink", normal (near 0.0) => n.socket.rate(|s| s.drops);
     "netlink.dropped" "count" "the same, in the window", "Δdrops", "/proc/net/netlink" => n.socket.grown(|s| s.drops);
-    "netlink.dropping_share" "ratio" "share of the samples in which it lost any", "steps with Δdrops > 0 / steps", "/proc/net/netlink", normal "0" => n.dropping_share();
+    "netlink.dropping_share" "ratio" "share of the samples in which it lost any", "steps with Δdrops > 0 / steps", "/proc/net/netlink", normal (near 0.0) => n.dropping_share();
     "netlink.queued" "bytes" "buffer memory of messages that waited to be read, most seen", "max(Rmem)", "/proc/net/netlink" => n.socket.max(|s| s.receive_queue);
-    "netlink.unread" "bytes" "the same where it is not known how many messages were lost, as in the output of ss; otherwise 0", "max(Rmem) without Drops", "/proc/net/netlink", normal "near 0" => n.unread();
+    "netlink.unread" "bytes" "the same where it is not known how many messages were lost, as in the output of ss; otherwise 0", "max(Rmem) without Drops", "/proc/net/netlink", normal (near 65536.0) => n.unread();
     "netlink.read" "flag" "1 if the program read messages: what waited became less from one sample to the next", "Rmem decreased", "/proc/net/netlink", normal "1" => n.is_read();
     "netlink.owner_stopped" "flag" "1 if the process that holds the socket is stopped, by a signal or a debugger", "state T or t", "/proc/PID/stat" => n.is_owner_stopped();
     "netlink.protocol" "text" "what its messages are about: route (interfaces, addresses, routes), uevent (devices), netfilter, audit ...", "protocol", "/proc/net/netlink", normal "what the program acts on" => n.socket.key().name.split(':').next();

@@ -31,9 +31,9 @@ impl NodeUse<'_> {
 }
 
 signals! { n: NodeUse<'_>;
-    "node.foreign_share" "ratio" "share of the pages wanted on this node that were allocated on another one", "Δnuma_foreign / Δ(numa_hit + numa_foreign)", "/sys/devices/system/node, numastat", normal "near 0" => over(n.change.grown(|n| n.numa_foreign), n.wanted());
+    "node.foreign_share" "ratio" "share of the pages wanted on this node that were allocated on another one", "Δnuma_foreign / Δ(numa_hit + numa_foreign)", "/sys/devices/system/node, numastat", normal (near 0.02) => over(n.change.grown(|n| n.numa_foreign), n.wanted());
     "node.foreign" "bytes" "memory that this is", "Δnuma_foreign x page size", "/sys/devices/system/node, numastat" => n.change.grown(|n| n.numa_foreign).map(|pages| pages * n.page_size);
-    "node.foreign_rate" "bytes/s" "the same per second", "Δnuma_foreign x page size / Δt", "/sys/devices/system/node, numastat", normal "near 0" => n.change.rate(|n| n.numa_foreign).map(|pages| pages * n.page_size);
+    "node.foreign_rate" "bytes/s" "the same per second", "Δnuma_foreign x page size / Δt", "/sys/devices/system/node, numastat", normal (near 65536.0) => n.change.rate(|n| n.numa_foreign).map(|pages| pages * n.page_size);
     "node.remote_share" "ratio" "share of the pages allocated on this node that tasks on CPUs of another one got, as wanted or not", "Δother_node / Δ(local_node + other_node)", "/sys/devices/system/node, numastat", normal "near 0, unless interleaving is wanted" => over(n.change.grown(|n| n.other_node), n.allocated());
     "node.free_share" "ratio" "share of its memory that is free", "MemFree / MemTotal", "/sys/devices/system/node, numastat -m", normal "as much as on the other nodes" => free_share(n.change);
     "node.free_elsewhere" "ratio" "the same of the other node with the largest", "max of MemFree / MemTotal", "/sys/devices/system/node, numastat -m", normal "as much as here" => n.free_elsewhere;

@@ -69,12 +69,12 @@ impl OffCpuUse<'_> {
 signals! { o: OffCpuUse<'_>;
     "off_cpu.seconds" "s" "time its threads were off the CPU, in all", "Σtime", "offcputime" => ratio(Some(o.total));
     "off_cpu.period" "s" "how long was traced", "as printed", "offcputime" => ratio(o.period);
-    "off_cpu.storage" "count" "its threads that waited for storage or memory, on average", "Σtime of such stacks / period", "offcputime", normal "near 0" => o.threads(WaitKind::Request);
+    "off_cpu.storage" "count" "its threads that waited for storage or memory, on average", "Σtime of such stacks / period", "offcputime", normal (near 0.1) => o.threads(WaitKind::Request);
     "off_cpu.storage_share" "ratio" "share of its time off the CPU spent waiting for storage or memory", "Σtime of such stacks / Σtime", "offcputime", normal "a small part" => o.share(WaitKind::Request);
     "off_cpu.sync_share" "ratio" "of that, the share within fsync", "Σtime of such stacks with fsync / Σtime of such stacks", "offcputime", normal "a small part" => over(Some(o.time(|w| w.pattern.kind == WaitKind::Request && OffCpuUse::syncs(w))), Some(o.time(|w| w.pattern.kind == WaitKind::Request)));
-    "off_cpu.tasks" "count" "its threads that waited for something that another task held or did, on average", "Σtime of such stacks / period", "offcputime", normal "near 0" => o.threads(WaitKind::Task);
+    "off_cpu.tasks" "count" "its threads that waited for something that another task held or did, on average", "Σtime of such stacks / period", "offcputime", normal (near 0.1) => o.threads(WaitKind::Task);
     "off_cpu.tasks_share" "ratio" "share of its time off the CPU spent waiting for that", "Σtime of such stacks / Σtime", "offcputime", normal "a small part" => o.share(WaitKind::Task);
-    "off_cpu.service" "count" "its threads that waited for an array, a server or a device, on average", "Σtime of such stacks / period", "offcputime", normal "near 0" => o.threads(WaitKind::Service);
+    "off_cpu.service" "count" "its threads that waited for an array, a server or a device, on average", "Σtime of such stacks / period", "offcputime", normal (near 0.1) => o.threads(WaitKind::Service);
     "off_cpu.service_share" "ratio" "share of its time off the CPU spent waiting for that", "Σtime of such stacks / Σtime", "offcputime", normal "a small part" => o.share(WaitKind::Service);
     "off_cpu.storage_what" "text" "the storage or memory it waited for longest", "by the functions of the stacks", "offcputime", normal "the innermost functions of the stacks show it" => o.longest(WaitKind::Request).map(|pattern| pattern.what);
     "off_cpu.tasks_what" "text" "what it waited for longest, of what other tasks hold or do", "by the functions of the stacks", "offcputime", normal "the innermost functions of the stacks show it" => o.longest(WaitKind::Task).map(|pattern| pattern.what);

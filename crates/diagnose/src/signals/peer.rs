@@ -17,10 +17,10 @@ fn loss_share(e: &Change<'_, EndedConnections>) -> Option<f64> {
 signals! { e: Change<'_, EndedConnections>;
     "peer.connections" "1/s" "connections that ended", "Δconnections / Δt", "BPF: tcp_destroy_sock" => e.rate(|e| e.connections);
     "peer.lifetime" "s" "how long a connection lasted, mean", "Δlived / Δconnections", "BPF: inet_sock_set_state, tcp_destroy_sock", normal "some round trips" => over(ratio(e.grown(|e| e.lived)), e.grown(|e| e.connections));
-    "peer.retransmits" "1/s" "segments they retransmitted", "Δretransmits / Δt", "BPF: tcp_destroy_sock, total_retrans of struct tcp_sock", normal "near 0/s" => e.rate(|e| e.retransmits);
-    "peer.loss_share" "ratio" "segments retransmitted that the peer had not received", "(Δretransmits - Δspurious) / (Δdata segments + Δconnections)", "BPF: tcp_destroy_sock (RFC 2883 for what the peer had)", normal "below 0.1 %" => loss_share(e);
+    "peer.retransmits" "1/s" "segments they retransmitted", "Δretransmits / Δt", "BPF: tcp_destroy_sock, total_retrans of struct tcp_sock", normal (near 1.0) => e.rate(|e| e.retransmits);
+    "peer.loss_share" "ratio" "segments retransmitted that the peer had not received", "(Δretransmits - Δspurious) / (Δdata segments + Δconnections)", "BPF: tcp_destroy_sock (RFC 2883 for what the peer had)", normal (below 0.001) => loss_share(e);
     "peer.waiting" "count" "connections that waited for a retransmission timer, mean", "Δwaited / Δt", "BPF: tcp_destroy_sock, total_rto of struct tcp_sock x its timer (RFC 6298)", normal "near 0 connections at a time" => ratio(e.rate(|e| e.waited));
-    "peer.waiting_share" "ratio" "share of their lives in which they waited that way", "Δwaited / Δlived", "BPF: tcp_destroy_sock", normal "near 0" => over(e.grown(|e| e.waited), e.grown(|e| e.lived)).map(|s| s.min(1.0));
+    "peer.waiting_share" "ratio" "share of their lives in which they waited that way", "Δwaited / Δlived", "BPF: tcp_destroy_sock", normal (near 0.02) => over(e.grown(|e| e.waited), e.grown(|e| e.lived)).map(|s| s.min(1.0));
     "peer.process" "text" "a process that held the last of them", "comm", "BPF: inet_sock_set_state" => e.last().command.get();
 }
 

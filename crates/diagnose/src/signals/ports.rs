@@ -37,10 +37,10 @@ impl PortUse<'_> {
 signals! { p: PortUse<'_>;
     "ports.used" "count" "local ports of connections to this peer, those in TIME_WAIT included", "connections with these two addresses and this port of the peer, mean", "sock_diag(7)" => p.ports.mean(|p| p.used);
     "ports.available" "count" "local ports that there are for connections", "ip_local_port_range without ip_local_reserved_ports", "/proc/sys/net/ipv4" => p.ports.last().available.get().or(p.in_range);
-    "ports.fill" "ratio" "how many of them are used, mean", "used / available", "sock_diag(7), /proc/sys/net/ipv4", normal "below 80 %" => mean(p.fills());
-    "ports.used_up_share" "ratio" "share of the samples in which 98 % or more were used", "samples with used / available >= 0.98", "sock_diag(7), /proc/sys/net/ipv4", normal "0" => share_of_true(p.fills().map(|fill| fill >= USED_UP));
+    "ports.fill" "ratio" "how many of them are used, mean", "used / available", "sock_diag(7), /proc/sys/net/ipv4", normal (below 0.8) => mean(p.fills());
+    "ports.used_up_share" "ratio" "share of the samples in which 98 % or more were used", "samples with used / available >= 0.98", "sock_diag(7), /proc/sys/net/ipv4", normal (near 0.0) => share_of_true(p.fills().map(|fill| fill >= USED_UP));
     "ports.time_wait_share" "ratio" "share of those used whose connections are closed and wait for a minute (TIME_WAIT)", "TIME_WAIT / used", "sock_diag(7)", normal "low where connections are used for more than one request" => over(p.ports.mean(|p| p.time_wait), p.ports.mean(|p| p.used));
-    "ports.refused" "1/s" "attempts to connect to this address that failed because no port was left", "Δfailed attempts / Δt", "BPF: inet_sock_set_state", normal "0/s" => p.attempts.and_then(|a| a.rate(|a| a.no_port));
+    "ports.refused" "1/s" "attempts to connect to this address that failed because no port was left", "Δfailed attempts / Δt", "BPF: inet_sock_set_state", normal (near 0.0) => p.attempts.and_then(|a| a.rate(|a| a.no_port));
 }
 
 /// Returns the process with the most connections to a peer.

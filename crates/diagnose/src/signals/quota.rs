@@ -96,7 +96,7 @@ impl QuotaUse<'_> {
 }
 
 signals! { q: QuotaUse<'_>;
-    "quota.fill" "ratio" "what the group did against its limit, the nearest of the four", "Δ(bytes or operations) / Δt / limit", "blkio.throttle.*, io.stat and io.max (cgroup-v2.rst)", normal "below 80 %" => q.fill();
+    "quota.fill" "ratio" "what the group did against its limit, the nearest of the four", "Δ(bytes or operations) / Δt / limit", "blkio.throttle.*, io.stat and io.max (cgroup-v2.rst)", normal (below 0.8) => q.fill();
     "quota.read_rate" "bytes/s" "bytes it read", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat", normal "below the limit" => q.io.rate(|g| g.read_bytes);
     "quota.write_rate" "bytes/s" "bytes it wrote", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat", normal "below the limit" => q.io.rate(|g| g.write_bytes);
     "quota.reads" "1/s" "reads it did", "Δreads / Δt", "blkio.throttle.io_serviced, io.stat", normal "below the limit" => q.io.rate(|g| g.reads);
@@ -110,7 +110,7 @@ signals! { q: QuotaUse<'_>;
     "quota.attainable" "1/s" "reads the device would do for it without the limit, if its threads went on as before; absent if it also writes, reads ahead, or reads asynchronously", "Σ over its threads 1 / (time between reads + time in the device)", "/proc/PID/stat; BPF: block_rq_issue, block_rq_complete" => q.readers.as_ref().and_then(|r| r.attainable(r.scaling.unwrap_or(0.0)));
     "quota.attainable_least" "1/s" "the same if the device served one read at a time, where it is not known how many it can", "Σ over its threads 1 / (time between reads + time in the device x threads / reads in flight)", "/proc/PID/stat; BPF: block_rq_issue, block_rq_complete" => q.readers.as_ref().and_then(|r| r.attainable(r.scaling.unwrap_or(1.0)));
     "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10", normal "the device is not the bottleneck" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
-    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat", normal "below 10 %" => q.stall();
+    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat", normal (below 0.1) => q.stall();
 }
 
 /// Returns every group with an I/O limit, device by device.

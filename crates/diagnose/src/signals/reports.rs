@@ -47,8 +47,8 @@ signals! { t: Timed<'_>;
     "timed.best_rate" "bytes/s" "the fastest transfer of the same kind", "max(bytes / time)", "output of dd, iperf", normal "the same transfer with larger blocks" => t.best.rate.get();
     "timed.best_block" "bytes" "bytes that one asked for at a time", "bs=", "output of dd, iperf", normal "what it asked for at a time" => t.best.block.get();
     "timed.syncs" "count" "calls of fsync or fdatasync", "as printed", "output of fio", normal "one for many writes" => t.transfer.syncs.get();
-    "timed.sync_wait" "s" "mean time of such a call", "as printed", "output of fio", normal "near 0 with a protected write cache; below 2 ms on flash" => ratio(t.transfer.sync_wait.get());
-    "timed.sync_share" "ratio" "share of its time spent in such calls", "calls x mean time / time", "output of fio", normal "below 10 %" => t.transfer.sync_share.get();
+    "timed.sync_wait" "s" "mean time of such a call", "as printed", "output of fio", normal (below 0.02 as "near 0 with a protected write cache; below 2 ms on flash") => ratio(t.transfer.sync_wait.get());
+    "timed.sync_share" "ratio" "share of its time spent in such calls", "calls x mean time / time", "output of fio", normal (below 0.1) => t.transfer.sync_share.get();
     "timed.lost" "ratio" "share of its time that the fastest one's rate would have saved", "1 - rate / fastest rate", "output of dd, iperf" => t.lost();
 }
 
@@ -128,7 +128,7 @@ pub struct PingUse<'w> {
 
 signals! { p: PingUse<'_>;
     "ping.sent" "count" "echoes requested", "packets transmitted", "output of ping" => p.ping.sent.get();
-    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping", normal "0; one alone means nothing" => p.ping.sent.get().zip(p.ping.received.get()).map(|(sent, received)| sent - received);
+    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping", normal (near 1.0 as "0; one alone means nothing") => p.ping.sent.get().zip(p.ping.received.get()).map(|(sent, received)| sent - received);
     "ping.loss" "ratio" "share of the echoes that did not come back", "1 - received / transmitted", "output of ping" => over(p.ping.received.get(), p.ping.sent.get()).map(|part| 1.0 - part);
     "ping.rtt_min" "s" "shortest round trip", "min", "output of ping" => ratio(p.ping.rtt_min.get());
     "ping.rtt" "s" "mean round trip", "avg", "output of ping", normal "what the distance takes" => ratio(p.ping.rtt_mean.get());
@@ -191,59 +191,59 @@ signals! { d: Database;
     "db.physical_reads" "1/s" "blocks read from storage", "Physical reads per second, reads/s of the buffer pool", "statspack, INNODB STATUS", normal "what storage serves without queueing" => d.physical_reads.get();
     "db.physical_writes" "1/s" "blocks written to storage", "Physical writes per second, writes/s of the buffer pool", "statspack, INNODB STATUS" => d.physical_writes.get();
     "db.blocks_read" "count" "blocks requested from the system since the counts were reset", "blks_read", "pg_stat_database", normal "few, after the server has warmed up" => d.blocks_read.get();
-    "db.log_sync_share" "ratio" "share of its time spent waiting for the log to be synced", "Top 5 Timed Events: log file sync", "statspack", normal "below 10 %" => d.log_sync_share.get();
+    "db.log_sync_share" "ratio" "share of its time spent waiting for the log to be synced", "Top 5 Timed Events: log file sync", "statspack", normal (below 0.1) => d.log_sync_share.get();
     "db.log_sync_wait" "s" "mean wait for the log to be synced", "time / waits", "statspack" => ratio(d.log_sync_wait.get());
     "db.read_share" "ratio" "share of its time spent waiting for single blocks", "Top 5 Timed Events: db file sequential read; blk_read_time / active_time", "statspack, pg_stat_database" => d.read_share.get();
     "db.read_wait" "s" "mean wait for a single block", "time / waits, blk_read_time / blks_read", "statspack, pg_stat_database" => ratio(d.read_wait.get());
     "db.read_event" "text" "the database's name for such a wait", "as the product names it", "statspack" => (d.product.get() == Some("Oracle")).then_some("db file sequential read");
     "db.lock_share" "ratio" "share of its time spent waiting for locks of rows and tables", "Top Timed Events: enq: TX, enq: TM", "statspack", normal "below 10 % of its time" => d.lock_share.get();
-    "db.checkpoint_share" "ratio" "share of its time in which changes waited for a checkpoint to free the log", "Top Timed Events: log file switch", "statspack", normal "0" => d.checkpoint_share.get();
+    "db.checkpoint_share" "ratio" "share of its time in which changes waited for a checkpoint to free the log", "Top Timed Events: log file switch", "statspack", normal (near 0.0) => d.checkpoint_share.get();
     "db.temp_share" "ratio" "share of the reads and writes that is for temporary files", "time of direct path reads and writes of temp; temp_bytes / (temp_bytes + blks_read x 8 KiB)", "statspack, pg_stat_database" => d.temp_share.get();
     "db.temp_bytes" "bytes" "written to temporary files since the counts were reset", "temp_bytes", "pg_stat_database", normal "little against what is read" => d.temp_bytes.get();
     "db.sessions" "count" "sessions that execute a statement, or open transactions", "state = active; ACTIVE", "pg_stat_activity, INNODB STATUS" => d.sessions.get();
-    "db.lock_waiters" "count" "sessions waiting for a lock of a row or table", "wait_event_type = Lock; LOCK WAIT", "pg_stat_activity, INNODB STATUS", normal "0" => d.lock_waiters.get();
+    "db.lock_waiters" "count" "sessions waiting for a lock of a row or table", "wait_event_type = Lock; LOCK WAIT", "pg_stat_activity, INNODB STATUS", normal (near 0.0) => d.lock_waiters.get();
     "db.exclusive_waiters" "flag" "1 where a session waits for a lock that excludes all others from a table: later ones queue behind it", "mode = AccessExclusiveLock, not granted", "pg_locks", normal "0" => d.exclusive_waiters.get();
     "db.exclusive_of" "text" "the tables that it waits for", "relation", "pg_locks" => d.exclusive_of.get();
     "db.lock_wait_share" "ratio" "share of the active sessions that wait for locks", "lock waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.lock_waiters.get(), d.sessions.get());
-    "db.lock_longest" "s" "how long one of them has waited, at least", "TRX HAS BEEN WAITING; time since query_start", "pg_stat_activity, INNODB STATUS", normal "below 1 s" => ratio(d.lock_longest.get());
+    "db.lock_longest" "s" "how long one of them has waited, at least", "TRX HAS BEEN WAITING; time since query_start", "pg_stat_activity, INNODB STATUS", normal (below 1.0) => ratio(d.lock_longest.get());
     "db.lock_holder" "text" "the session that may hold the lock", "the longest-running one that does not wait itself", "SHOW PROCESSLIST", normal "none" => d.lock_holder.get();
     "db.io_waiters" "count" "sessions waiting for reads or writes of data", "wait_event_type = IO, except of the log", "pg_stat_activity" => d.io_waiters.get();
     "db.io_wait_share" "ratio" "share of the active sessions that wait for reads or writes of data", "waiters / sessions", "pg_stat_activity" => over(d.io_waiters.get(), d.sessions.get());
-    "db.log_waiters" "count" "sessions waiting for the log to be written or synced", "wait_event = WALSync, WALWrite; waiting for handler commit", "pg_stat_activity, INNODB STATUS", normal "0, or one" => d.log_waiters.get();
-    "db.log_waiter_share" "ratio" "share of the active sessions that wait for the log", "waiters / sessions", "pg_stat_activity, INNODB STATUS", normal "below 10 %" => over(d.log_waiters.get(), d.sessions.get());
-    "db.latch_waiters" "count" "threads waiting for a latch, semaphore or lightweight lock", "wait_event_type = LWLock; has waited at", "pg_stat_activity, INNODB STATUS", normal "0, or a few for less than a millisecond" => d.latch_waiters.get();
+    "db.log_waiters" "count" "sessions waiting for the log to be written or synced", "wait_event = WALSync, WALWrite; waiting for handler commit", "pg_stat_activity, INNODB STATUS", normal (near 1.0 as "0, or one") => d.log_waiters.get();
+    "db.log_waiter_share" "ratio" "share of the active sessions that wait for the log", "waiters / sessions", "pg_stat_activity, INNODB STATUS", normal (below 0.1) => over(d.log_waiters.get(), d.sessions.get());
+    "db.latch_waiters" "count" "threads waiting for a latch, semaphore or lightweight lock", "wait_event_type = LWLock; has waited at", "pg_stat_activity, INNODB STATUS", normal (near 10.0 as "0, or a few for less than a millisecond") => d.latch_waiters.get();
     "db.latch_waiter_share" "ratio" "the same, of the active sessions", "waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.latch_waiters.get(), d.sessions.get());
     "db.latch_longest" "s" "how long one of them has waited", "has waited at FILE for N seconds", "INNODB STATUS", normal "below 1 s; InnoDB ends the server after 600 s" => ratio(d.latch_longest.get());
     "db.oldest_transaction" "s" "age of the oldest open transaction, at least", "ACTIVE N sec; time since xact_start", "pg_stat_activity, INNODB STATUS", normal "as short as the work needs" => ratio(d.oldest_transaction.get());
     "db.idle_transactions" "count" "sessions that keep a transaction open and do nothing", "state = idle in transaction", "pg_stat_activity", normal "0, or each for less than a second" => d.idle_transactions.get();
-    "db.oldest_idle" "s" "how long one of them has done nothing, at least", "time since state_change", "pg_stat_activity", normal "below 1 s" => ratio(d.oldest_idle.get());
+    "db.oldest_idle" "s" "how long one of them has done nothing, at least", "time since state_change", "pg_stat_activity", normal (below 1.0) => ratio(d.oldest_idle.get());
     "db.idle_session" "text" "that session", "pid and application_name, usename or client_addr", "pg_stat_activity", normal "none" => d.idle_session.get();
     "db.undo_entries" "count" "transactions whose old row versions are not yet purged", "History list length", "INNODB STATUS", normal "a few thousand" => d.undo_entries.get();
     "db.log_age" "bytes" "log written since the last checkpoint", "Log sequence number - Last checkpoint at", "INNODB STATUS", normal "well below the capacity" => d.log_age.get();
     "db.log_capacity" "bytes" "most log that may be written before a checkpoint must end", "Max checkpoint age", "INNODB STATUS", normal "an hour's worth of changes" => d.log_capacity.get();
-    "db.log_fill" "ratio" "log since the last checkpoint against its maximum", "age / capacity", "INNODB STATUS", normal "below 75 %" => over(d.log_age.get(), d.log_capacity.get());
+    "db.log_fill" "ratio" "log since the last checkpoint against its maximum", "age / capacity", "INNODB STATUS", normal (below 0.75) => over(d.log_age.get(), d.log_capacity.get());
     "db.log_pending" "count" "writes and syncs of the log in progress", "pending log flushes, log writes", "INNODB STATUS", normal "0 or 1" => d.log_pending.get();
     "db.io_pending" "count" "reads and writes of data in progress", "pending reads and writes", "INNODB STATUS" => d.io_pending.get();
     "db.checkpoints" "count" "checkpoints since the counts were reset", "timed + requested", "pg_stat_bgwriter, pg_stat_checkpointer", normal "enough to judge" => d.checkpoints.get();
-    "db.checkpoints_requested" "ratio" "share of the checkpoints that began because the log reached its size", "requested / (timed + requested)", "pg_stat_bgwriter, pg_stat_checkpointer", normal "below 10 %: most begin after checkpoint_timeout" => d.checkpoints_requested.get();
-    "db.backend_writes" "ratio" "share of the buffers that sessions wrote themselves", "buffers_backend / (checkpoint + clean + backend)", "pg_stat_bgwriter", normal "below 20 %" => d.backend_writes.get();
+    "db.checkpoints_requested" "ratio" "share of the checkpoints that began because the log reached its size", "requested / (timed + requested)", "pg_stat_bgwriter, pg_stat_checkpointer", normal (below 0.1, "most begin after checkpoint_timeout") => d.checkpoints_requested.get();
+    "db.backend_writes" "ratio" "share of the buffers that sessions wrote themselves", "buffers_backend / (checkpoint + clean + backend)", "pg_stat_bgwriter", normal (below 0.2) => d.backend_writes.get();
     "db.memory_used" "bytes" "memory of the data", "used_memory", "INFO", normal "what fits into RAM beside everything else" => d.memory_used.get();
     "db.memory_max" "bytes" "maximum memory of the data", "maxmemory", "INFO" => d.memory_max.get();
-    "db.memory_fill" "ratio" "memory of the data against its maximum", "used_memory / maxmemory", "INFO", normal "below 95 %" => over(d.memory_used.get(), d.memory_max.get());
+    "db.memory_fill" "ratio" "memory of the data against its maximum", "used_memory / maxmemory", "INFO", normal (below 0.95) => over(d.memory_used.get(), d.memory_max.get());
     "db.memory_resident" "bytes" "memory of the process that is in RAM", "used_memory_rss", "INFO", normal "the more memory, the longer the fork" => d.memory_resident.get();
     "db.resident_share" "ratio" "part of the data's memory that can be in RAM", "used_memory_rss / used_memory", "INFO", normal "above 1" => over(d.memory_resident.get(), d.memory_used.get());
     "db.policy" "text" "what happens when the memory is full", "maxmemory_policy", "INFO", normal "noeviction for data, allkeys-lru or allkeys-lfu for a cache" => d.policy.get();
     "db.evicted" "count" "entries evicted since the start because memory was full", "evicted_keys", "INFO", normal "0, unless it is a cache" => d.evicted.get();
-    "db.evicted_rate" "1/s" "the same as a mean since the start", "evicted_keys / uptime_in_seconds", "INFO", normal "0/s" => over(d.evicted.get(), ratio(d.uptime.get()));
+    "db.evicted_rate" "1/s" "the same as a mean since the start", "evicted_keys / uptime_in_seconds", "INFO", normal (near 0.0) => over(d.evicted.get(), ratio(d.uptime.get()));
     "db.connections" "count" "clients connected", "connected_clients", "INFO", normal "well below the limit" => d.connections.get();
     "db.connections_max" "count" "maximum number of clients", "maxclients", "INFO" => d.connections_max.get();
     "db.connections_fill" "ratio" "clients against their maximum number", "connected_clients / maxclients", "INFO" => over(d.connections.get(), d.connections_max.get());
-    "db.accept_pauses" "count" "times it stopped accepting connections since the start, because the limit was reached", "listen_disabled_num", "memcached stats", normal "0" => d.accept_pauses.get();
-    "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO", normal "0" => d.refused.get();
+    "db.accept_pauses" "count" "times it stopped accepting connections since the start, because the limit was reached", "listen_disabled_num", "memcached stats", normal (near 0.0) => d.accept_pauses.get();
+    "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO", normal (near 0.0) => d.refused.get();
     "db.refused_rate" "1/s" "the same as a mean since the start", "rejected_connections / uptime_in_seconds", "INFO" => over(d.refused.get(), ratio(d.uptime.get()));
     "db.fork_time" "s" "time that the latest fork stopped the server", "latest_fork_usec", "INFO", normal "about 10 ms for each GiB" => ratio(d.fork_time.get());
-    "db.delayed_syncs" "count" "writes since the start that were delayed because the sync before them had not ended", "aof_delayed_fsync", "INFO", normal "0" => d.delayed_syncs.get();
-    "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO", normal "0" => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
+    "db.delayed_syncs" "count" "writes since the start that were delayed because the sync before them had not ended", "aof_delayed_fsync", "INFO", normal (near 0.0) => d.delayed_syncs.get();
+    "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO", normal (near 0.0) => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
 }
 
 /// Returns every database instance.
@@ -255,7 +255,7 @@ pub fn databases(window: &Window) -> Vec<Entity> {
 signals! { c: Condition;
     "condition.reason" "text" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure", "Reason, Conditions", "kubectl describe", normal "no pressure" => c.reason.get();
     "condition.message" "text" "the message in the report", "as printed", "kubectl describe", normal "none" => c.message.get();
-    "condition.restarts" "count" "restarts of the container", "Restart Count", "kubectl describe", normal "0" => c.restarts.get();
+    "condition.restarts" "count" "restarts of the container", "Restart Count", "kubectl describe", normal (near 0.0) => c.restarts.get();
     "condition.memory_limit" "bytes" "memory limit of the container", "Limits: memory", "kubectl describe", normal "above what the container needs" => c.memory_max.get();
 }
 
@@ -284,17 +284,17 @@ pub fn zones(window: &Window) -> Vec<Entity> {
 }
 
 signals! { d: Drive;
-    "drive.failing" "flag" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log", normal "0" => d.failing.get();
-    "drive.unreadable" "count" "sectors it could not read and has not replaced", "pending or uncorrectable sectors", "smartctl", normal "0" => d.unreadable.get();
+    "drive.failing" "flag" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log", normal (near 0.0 as "0") => d.failing.get();
+    "drive.unreadable" "count" "sectors it could not read and has not replaced", "pending or uncorrectable sectors", "smartctl", normal (near 0.0) => d.unreadable.get();
     "drive.reallocated" "count" "sectors it has replaced by spare ones", "reallocated sectors, grown defects", "smartctl", normal "few, and not growing" => d.reallocated.get();
-    "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log", normal "0" => d.media_errors.get();
+    "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log", normal (near 0.0) => d.media_errors.get();
     "drive.wear" "ratio" "rated endurance used up", "percentage used", "smartctl, nvme smart-log", normal "below 1" => d.wear.get();
-    "drive.io_errors" "count" "reads and writes that failed, as the file system counted", "READ + WRITE", "zpool status", normal "0" => d.io_errors.get();
-    "drive.checksum_errors" "count" "blocks whose checksum was wrong, as the file system counted", "CKSUM", "zpool status", normal "0" => d.checksum_errors.get();
+    "drive.io_errors" "count" "reads and writes that failed, as the file system counted", "READ + WRITE", "zpool status", normal (near 0.0) => d.io_errors.get();
+    "drive.checksum_errors" "count" "blocks whose checksum was wrong, as the file system counted", "CKSUM", "zpool status", normal (near 0.0) => d.checksum_errors.get();
     "drive.defects" "count" "unreadable sectors and media errors", "unreadable + media errors, as far as reported", "smartctl, nvme smart-log" => defects(d);
-    "drive.failed_tests" "count" "self-tests that failed, as the drive's log says", "Self-Test Log error count", "smartd", normal "0" => d.failed_tests.get();
+    "drive.failed_tests" "count" "self-tests that failed, as the drive's log says", "Self-Test Log error count", "smartd", normal (near 0.0) => d.failed_tests.get();
     "drive.logged_errors" "count" "errors in the drive's own log", "ATA error count", "smartd", normal "0, or old ones" => d.logged_errors.get();
-    "drive.blocked_for" "s" "how long the oldest request to the daemon of a Ceph disk has taken", "oldest one blocked for", "ceph status, ceph health", normal "below 0.1 s" => ratio(d.blocked_for.get());
+    "drive.blocked_for" "s" "how long the oldest request to the daemon of a Ceph disk has taken", "oldest one blocked for", "ceph status, ceph health", normal (below 0.1) => ratio(d.blocked_for.get());
     "drive.complaint" "text" "what it reports, in words", "the above", "smartctl, nvme smart-log" => complaint(d).as_deref();
 }
 
@@ -337,12 +337,12 @@ signals! { p: Profile;
     "profile.kernel_share" "ratio" "part of its CPU time in the kernel, at least", "samples in the kernel / samples of the program and unlisted", "perf report, perf top", normal "below 30 % for most programs" => of_own_time(p, p.kernel.get());
     "profile.spinning_share" "ratio" "part of its CPU time in which it spun for a lock of the kernel, at least", "samples in functions that spin / samples of the program and unlisted", "perf report, perf top", normal "a few per cent" => of_own_time(p, p.spinning.get());
     "profile.spinning_in" "text" "the function that takes the lock that it spins for most", "call graph", "perf report", normal "the call path shows which lock it is" => p.spinning_in.get();
-    "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top", normal "near 0" => of_own_time(p, p.reclaim.get());
+    "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top", normal (near 0.02) => of_own_time(p, p.reclaim.get());
     "profile.reclaim_for" "text" "whose memory was short", "call graph", "perf report", normal "none" => p.reclaim_for.get();
-    "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top", normal "near 0" => of_own_time(p, p.compaction.get());
-    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, xen_clocksource_get_cycles / samples of the program and unlisted", "perf report, perf top", normal "0: with the time stamp counter the kernel is not entered" => of_own_time(p, p.slow_clock.get());
+    "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top", normal (near 0.02) => of_own_time(p, p.compaction.get());
+    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, xen_clocksource_get_cycles / samples of the program and unlisted", "perf report, perf top", normal (near 0.0, "with the time stamp counter the kernel is not entered") => of_own_time(p, p.slow_clock.get());
     "profile.function" "text" "the kernel function with the most samples of its own", "max of its rows", "perf report, perf top" => p.function.get();
-    "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top", normal "below 10 %: the time is spread over many functions" => of_own_time(p, p.function_share.get());
+    "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top", normal (below 0.1, "the time is spread over many functions") => of_own_time(p, p.function_share.get());
 }
 
 /// Returns the samples as a share of a program's CPU time. Samples that the list does not show may also be its own.

@@ -115,14 +115,14 @@ signals! { s: ShaperUse<'_>;
     "shaper.queue" "text" "the queueing discipline or class in which packets wait", "kind and handle", "rtnetlink (tc(8))" => s.queue.key().name.split_once(' ').map(|(_, queue)| queue);
     "shaper.limit" "text" "the one whose rate they wait for", "of it and the classes above it, the one nearest its rate", "rtnetlink (tc(8))", normal "absent where nothing shapes" => s.limit.key().name.split_once(' ').map(|(_, queue)| queue);
     "shaper.rate" "bit/s" "that rate", "rate of tbf, ceil of htb", "rtnetlink (tc(8))", normal "above what is to be sent" => rate(s.limit);
-    "shaper.use" "ratio" "what passes through that, against the rate", "Δbytes x 8 / Δt / rate; of a single capture the kernel's estimate", "rtnetlink", normal "below 70 %" => used(s.limit);
-    "shaper.full_share" "ratio" "share of the samples in which that ran above 85 % of the rate", "steps with Δbytes x 8 / Δt > 0.85 x rate / steps", "rtnetlink", normal "0: no sample above 85 %" => s.full_share();
+    "shaper.use" "ratio" "what passes through that, against the rate", "Δbytes x 8 / Δt / rate; of a single capture the kernel's estimate", "rtnetlink", normal (below 0.7) => used(s.limit);
+    "shaper.full_share" "ratio" "share of the samples in which that ran above 85 % of the rate", "steps with Δbytes x 8 / Δt > 0.85 x rate / steps", "rtnetlink", normal (near 0.0, "no sample above 85 %") => s.full_share();
     "shaper.limits_all" "flag" "1 where everything that the interface sends passes through that", "a discipline at the root, or the only class there", "rtnetlink" => s.limits_all;
-    "shaper.waiting_share" "ratio" "share of the samples in which packets waited", "samples with backlog > 0 / samples", "rtnetlink", normal "near 0" => s.waiting_share();
+    "shaper.waiting_share" "ratio" "share of the samples in which packets waited", "samples with backlog > 0 / samples", "rtnetlink", normal (near 0.02) => s.waiting_share();
     "shaper.delay" "s" "how long they wait, mean", "mean(backlog) / (Δbytes / Δt)", "rtnetlink (Little's law)", normal "below a few milliseconds" => s.delay();
     "shaper.drops" "1/s" "packets that it dropped", "Δdrops / Δt", "rtnetlink" => s.queue.rate(|q| q.drops);
-    "shaper.drop_share" "ratio" "the same as a share of the packets to send", "Δdrops / Δ(packets + drops)", "rtnetlink", normal "near 0" => s.drop_share();
-    "shaper.dropping_share" "ratio" "share of the samples in which it dropped any", "steps with Δdrops > 0 / steps", "rtnetlink", normal "near 0" => s.dropping_share();
+    "shaper.drop_share" "ratio" "the same as a share of the packets to send", "Δdrops / Δ(packets + drops)", "rtnetlink", normal (near 0.02) => s.drop_share();
+    "shaper.dropping_share" "ratio" "share of the samples in which it dropped any", "steps with Δdrops > 0 / steps", "rtnetlink", normal (near 0.02) => s.dropping_share();
 }
 
 /// Returns, for each interface, the shaper that delays or drops most.

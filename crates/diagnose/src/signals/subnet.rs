@@ -49,9 +49,9 @@ impl SubnetUse<'_> {
 signals! { s: SubnetUse<'_>;
     "subnet.network" "text" "the network in which several interfaces have addresses", "address and prefix", "rtnetlink" => format!("{}/{}", s.network.0, s.network.1).as_str();
     "subnet.separated" "flag" "1 if an interface answers for its own addresses only, or policy routing is set up", "arp_filter > 0, arp_ignore > 0 or rules for routing", "rtnetlink, /proc/sys/net/ipv4/conf", normal "1" => s.is_separated();
-    "subnet.reverse_path_drops" "1/s" "packets dropped because they arrived on a different interface from the one the reply would use; where the interface is not known, all of the namespace", "Δpackets of reason IP_RPFILTER / Δt, or ΔIPReversePathFilter / Δt", "BPF: kfree_skb; /proc/net/netstat", normal "0/s" => s.reverse_path_drops;
-    "subnet.strayed" "bit/s" "data for an address that arrived on a different interface from that of the address", "Σ max(0, received by connections to its addresses - received by the interface)", "sock_diag(7), /proc/net/dev", normal "near 0" => s.strayed().map(|bytes| bytes * 8.0);
-    "subnet.strayed_share" "ratio" "the same as a share of what came to all its addresses", "strayed / Σ received by connections", "sock_diag(7), /proc/net/dev", normal "near 0" => over(s.strayed(), Some(s.to_addresses()));
+    "subnet.reverse_path_drops" "1/s" "packets dropped because they arrived on a different interface from the one the reply would use; where the interface is not known, all of the namespace", "Δpackets of reason IP_RPFILTER / Δt, or ΔIPReversePathFilter / Δt", "BPF: kfree_skb; /proc/net/netstat", normal (near 0.0) => s.reverse_path_drops;
+    "subnet.strayed" "bit/s" "data for an address that arrived on a different interface from that of the address", "Σ max(0, received by connections to its addresses - received by the interface)", "sock_diag(7), /proc/net/dev", normal (near 10000.0) => s.strayed().map(|bytes| bytes * 8.0);
+    "subnet.strayed_share" "ratio" "the same as a share of what came to all its addresses", "strayed / Σ received by connections", "sock_diag(7), /proc/net/dev", normal (near 0.02) => over(s.strayed(), Some(s.to_addresses()));
 }
 
 /// Iterates over the addresses of an interface, each with its network.

@@ -93,7 +93,7 @@ signals! { a: ArrayUse<'_>;
     "array.path" "text" "its device file", "/dev/NAME where md named it, else /dev/md/NAME", "/sys/block/md*/md" => a.path().as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
     "array.kind" "text" "what manages it: md, dm (the device mapper, which LVM uses), zfs, ceph, or a RAID controller", "by its level", "/sys/block/md*/md, /dev/mapper/control, zpool status, ceph status" => a.kind();
-    "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg", normal "0", better lower, baseline true => a.degraded();
+    "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg", normal (near 0.0), better lower, baseline true => a.degraded();
     "array.members" "count" "members there should be", "raid_disks", "/sys/block/md*/md, /dev/kmsg" => a.member_count();
     "array.failed" "text" "the members that failed", "those that are faulty; 'Disk failure on'", "/sys/block/md*/md/dev-*/state, /dev/kmsg (drivers/md)", normal "none" => a.failed().as_deref();
     "array.no_spare" "flag" "1 where there was no spare to rebuild on", "'no spare disk'", "/dev/kmsg (drivers/md)", normal "no: there was a spare to rebuild on" => a.log.map(|l| l.no_spare);
@@ -104,7 +104,7 @@ signals! { a: ArrayUse<'_>;
     "array.cache" "text" "whether the RAID controller caches writes: write-back or write-through", "Current Cache Policy, Cache, Cache Status", "MegaCli, storcli, ssacli", normal "write-back" => a.array.and_then(|a| a.cache.get());
     "array.cache_wanted" "text" "whether it is set to do so", "Default Cache Policy; 'Temporarily Disabled'", "MegaCli, ssacli", normal "write-back" => a.array.and_then(|a| a.cache_wanted.get());
     "array.battery" "text" "whether its battery or capacitor keeps the cache over a power cut: ok, charging, absent or failed", "Battery State, BBU_Info, Battery/Capacitor Status", "MegaCli, storcli, ssacli", normal "ok" => a.array.and_then(|a| a.battery.get());
-    "array.member_busy" "ratio" "how busy its members are, mean", "mean of Δbusy time / Δt", "/proc/diskstats", normal "below 50 %" => a.members.busy;
+    "array.member_busy" "ratio" "how busy its members are, mean", "mean of Δbusy time / Δt", "/proc/diskstats", normal (below 0.5) => a.members.busy;
     "array.member_request_size" "bytes" "size of the requests its members get, mean", "mean of Δbytes / Δ(reads + writes)", "/proc/diskstats", normal "hundreds of KiB: a check reads one stripe after the other" => a.members.request_size;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats", normal "a few hundred" => a.members.requests;
     "array.requests" "1/s" "requests to the array itself; those of a check or rebuild are not among them", "Δ(reads + writes) / Δt", "/proc/diskstats" => a.own.and_then(|own| disk::TRANSFERS.over(own));
@@ -193,7 +193,7 @@ signals! { p: Paths<'_>;
     "paths.active" "count" "paths that carry requests", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display", normal "more than one where the load is spread" => p.in_state("active");
     "paths.available" "count" "paths that could carry requests now", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.in_state("available");
     "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.in_state("standby");
-    "paths.failed" "count" "paths that failed", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display", normal "0" => p.in_state("failed");
+    "paths.failed" "count" "paths that failed", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display", normal (near 0.0) => p.in_state("failed");
     "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "/dev/mapper/control, spmgr display", normal "yes, where one path is not enough" => p.balanced();
 }
 
@@ -223,12 +223,12 @@ signals! { v: Volume;
     "volume.kind" "text" "thin pool, snapshot, cache, volume group, ...", "target or segment type", "/dev/mapper/control, lvs, vgs, dmsetup", normal "what it is" => v.kind.get();
     "volume.size" "bytes" "size", "as printed; Σ of its devices", "/dev/mapper/control, lvs, vgs, dmsetup" => v.size.get();
     "volume.free" "bytes" "space of a volume group that no volume has", "VFree", "vgs", normal "a few GB, from which chunks for data or metadata can be allocated" => v.free.get();
-    "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status", normal "below 80 %" => v.data_used.get();
-    "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status", normal "below 80 %" => v.metadata_used.get();
-    "volume.fill" "ratio" "the larger of the two", "max(data, metadata)", "/dev/mapper/control, lvs, dmsetup status", normal "below 90 %" => [v.data_used.get(), v.metadata_used.get()].into_iter().flatten().reduce(f64::max);
-    "volume.fragmentation" "ratio" "how far the free space of a ZFS pool is in small pieces", "FRAG", "zpool list", normal "below 50 %" => v.fragmentation.get();
+    "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status", normal (below 0.8) => v.data_used.get();
+    "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status", normal (below 0.8) => v.metadata_used.get();
+    "volume.fill" "ratio" "the larger of the two", "max(data, metadata)", "/dev/mapper/control, lvs, dmsetup status", normal (below 0.9) => [v.data_used.get(), v.metadata_used.get()].into_iter().flatten().reduce(f64::max);
+    "volume.fragmentation" "ratio" "how far the free space of a ZFS pool is in small pieces", "FRAG", "zpool list", normal (below 0.5) => v.fragmentation.get();
     "volume.dirty" "ratio" "share of a cache that is not yet written to the slow device", "dirty / used blocks", "/dev/mapper/control, dmsetup status" => v.dirty.get();
-    "volume.suspended" "flag" "1 where the kernel holds back all I/O to it", "State: SUSPENDED; 5th attribute s", "/dev/mapper/control, dmsetup info, lvs", normal "0" => v.suspended.get();
+    "volume.suspended" "flag" "1 where the kernel holds back all I/O to it", "State: SUSPENDED; 5th attribute s", "/dev/mapper/control, dmsetup info, lvs", normal (near 0.0 as "0") => v.suspended.get();
     "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "/dev/mapper/control, lvs, dmsetup status", normal "none" => v.failure.get();
 }
 
@@ -268,7 +268,7 @@ pub fn volumes(window: &Window) -> Vec<Entity> {
 
 signals! { p: Partition;
     "part_start.bytes" "bytes" "from the disk's first byte to the partition's", "start x 512", "/sys/block/*/*/start, fdisk", normal "a multiple of 1 MiB" => p.start.get();
-    "part_start.off" "bytes" "how far that is beyond a multiple of 4 KiB", "start mod 4096", "/sys/block/*/*/start, fdisk", normal "0" => p.start.get().map(|s| s % BLOCK);
+    "part_start.off" "bytes" "how far that is beyond a multiple of 4 KiB", "start mod 4096", "/sys/block/*/*/start, fdisk", normal (near 0.0) => p.start.get().map(|s| s % BLOCK);
 }
 
 /// Returns every partition whose start is known.

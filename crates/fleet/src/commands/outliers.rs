@@ -60,7 +60,7 @@ static METRICS: [ComparedMetric; 11] = [
     quantity("I/O pressure", &pressure::IO.declaration),
     quantity("time of a read", &disk::READ_WAIT.declaration),
     quantity("time of a write", &disk::WRITE_WAIT.declaration),
-    quantity("TCP segments retransmitted", &protocol::SENT_AGAIN_SHARE.declaration),
+    quantity("TCP segments retransmitted", &protocol::RETRANSMIT_SHARE.declaration),
     quantity("packets dropped", &interface::KERNEL_DROPS.declaration),
     quantity("major faults", &vmstat::MAJOR_FAULTS.declaration),
 ];

@@ -43,7 +43,7 @@ chart_table! {
 
     "network.retransmit_share" "Share of segments retransmitted" in "1" "Segments retransmitted, as a share of all that were sent.";
     Lines "only if any"; shows "net.retransmit_share";
-    Protocol, TopNamespaces(3) { "": of(protocol::SENT_AGAIN_SHARE); }
+    Protocol, TopNamespaces(3) { "": of(protocol::RETRANSMIT_SHARE); }
 
     "network.listen_drops" "Connections refused by full queues" in "1/s" "Connections dropped because an accept or SYN queue was full.";
     Lines "only if any"; shows "net.listen_overflows" "net.listen_overflow_rate" "net.listen_overflow_share" "listen.drops" "listen.dropped" "listen.full_share";

@@ -69,7 +69,7 @@ fn spec(declaration: &'static Declaration, title: &'static str) -> Option<ChartS
 #[cfg(test)]
 mod tests {
     use super::super::charts_named;
-    use whyslow_quantities::own::{OwnQuantity, declare, withdraw};
+    use whyslow_quantities::own::{OwnQuantity, declare, parse, withdraw};
 
     #[test]
     fn a_users_quantity_has_a_chart_beside_those_of_its_kind() {
@@ -83,14 +83,14 @@ mod tests {
             chart,
             ..OwnQuantity::default()
         };
-        declare(&of("chart.read_cost", Some("Cost of a read"))).unwrap();
-        declare(&of("chart.not_drawn", None)).unwrap();
+        let new = [of("chart.read_cost", Some("Cost of a read")), of("chart.not_drawn", None)];
+        let new = new.map(|own| parse(&own).unwrap());
+        declare(&new);
         let found = charts_named("disk.chart_read_cost").unwrap();
         assert_eq!((found[0].title, found[0].unit, found[0].family()), ("Cost of a read", "s", "disk"));
         assert!(std::ptr::eq(found[0], charts_named("disk.chart_read_cost").unwrap()[0]), "made once");
         assert!(charts_named("disk.chart_not_drawn").is_err());
-        withdraw("chart.read_cost");
-        withdraw("chart.not_drawn");
+        withdraw(&new);
         assert!(charts_named("disk.chart_read_cost").is_err());
     }
 }

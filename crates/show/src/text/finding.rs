@@ -5,7 +5,7 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use std::collections::HashMap;
 use whyslow_model::diagnosis::{
-    ActionKind, Confidence, Culprit, Diagnosis, Evidence, Finding, SubjectFigures, Verdict,
+    ActionKind, Confidence, Culprit, Deviation, Diagnosis, Evidence, Finding, SubjectFigures, Verdict,
 };
 
 /// Indentation of effects under their cause.
@@ -187,6 +187,21 @@ fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
 }
 
 /// Draws the figures in captures by subject, with the location of each number.
+/// Draws the numbers that stand out, each with its formula and source.
+pub(super) fn deviations(canvas: &mut Canvas, deviations: &[Deviation]) {
+    if deviations.is_empty() {
+        return;
+    }
+    canvas.blank();
+    canvas.paragraph(0, 2, &[bold("Stands out")]);
+    for Deviation { subject, meaning, number, .. } in deviations {
+        let value = format!(": {meaning}: {}", human::evidence(number));
+        let line =
+            vec![bold(words::the_subject(subject)), plain(value), plain(format!("; {}", normal(&number.expected)))];
+        row(canvas, line, &formula_and_source(number, true), 2, 4);
+    }
+}
+
 pub(super) fn figures(canvas: &mut Canvas, figures: &[SubjectFigures]) {
     for of in figures {
         canvas.blank();
@@ -218,7 +233,7 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
 }
 
 /// Formats the expectation for a number: a bound is called normal; other text explains the number.
-fn normal(text: &str) -> String {
+pub(super) fn normal(text: &str) -> String {
     const BOUNDS: [&str; 12] = [
         "below ",
         "above ",

@@ -32,10 +32,12 @@ pub use sheet::Sheet;
 pub use stack::stack;
 pub use ticket::ticket;
 
-use crate::canvas::{Canvas, Piece, bold, dim, plain};
+use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use finding::Findings;
-use whyslow_model::diagnosis::{Action, BlindSpot, CaptureComparison, Diagnosis, NotCleared, Origin, RuledOut};
+use whyslow_model::diagnosis::{
+    Action, BlindSpot, CaptureComparison, Diagnosis, MemoryHolding, MemoryLedger, NotCleared, Origin, RuledOut,
+};
 
 /// Options for drawing text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,19 @@ pub fn brief_lines(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> Ve
     canvas.into_lines()
 }
 
+/// Draws who holds the machine's memory.
+fn ledger(canvas: &mut Canvas, memory: Option<&MemoryLedger>) {
+    let Some(MemoryLedger { total, holders }) = memory else { return };
+    canvas.blank();
+    let total = human::quantity(*total, "bytes");
+    canvas.paragraph(0, 2, &[bold(format!("Who holds the {total} of memory"))]);
+    for MemoryHolding { holder, bytes, share, how } in holders {
+        let size = Piece::cell(Ink::Bold, human::quantity(*bytes, "bytes"), 10);
+        let share = Piece::cell(Ink::Plain, human::share(*share), 6);
+        canvas.paragraph(2, 22, &[size, plain("  "), share, plain("  "), plain(holder), plain("  "), dim(how)]);
+    }
+}
+
 /// Draws everything: findings with evidence and effects, causes that were ruled out, blind spots, overhead; the answer last.
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
@@ -95,6 +110,8 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     virtual_disks::table(canvas, &diagnosis.virtual_disks);
     ruled_out(canvas, &diagnosis.ruled_out);
     not_cleared(canvas, &diagnosis.not_cleared);
+    finding::deviations(canvas, &diagnosis.stands_out);
+    ledger(canvas, diagnosis.memory.as_ref());
     blind_spots(canvas, &diagnosis.blind_spots);
     comparisons(canvas, &diagnosis.comparisons);
     finding::figures(canvas, &diagnosis.figures);

@@ -1,13 +1,13 @@
 //! The first screen: ten lines that can be read in twenty seconds, the answer last, where the eye lands.
 
-use super::{TextStyle, interference, virtual_disks, words};
+use super::{TextStyle, finding, interference, virtual_disks, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, CaptureComparison, Confidence, Diagnosis, Finding, Host, KernelAverage,
-    NOT_CAPTURED, Origin, Since, TimeSpan, Verdict,
+    Action, ActionKind, Basis, BlindSpot, CaptureComparison, Confidence, Deviation, Diagnosis, Evidence, Finding, Host,
+    KernelAverage, NOT_CAPTURED, Origin, Since, SubjectFigures, TimeSpan, Verdict,
 };
 
 /// Lines of the first screen. It exceeds them only for content that would be useless if truncated: the recommended action, the
@@ -15,8 +15,8 @@ use whyslow_model::diagnosis::{
 const LINES: usize = 10;
 /// Maximum number of lines of a comparison of captures: more than its conclusions need, unless a text has many runs.
 const COMPARISON_LINES: usize = 8;
-/// Minimum number of lines for resources without problems and for blind spots, however long the answer is.
-const FEWEST_RESOURCES: usize = 2;
+/// Minimum number of lines for what stands out, blind spots and resources without problems, however long the answer is.
+const FEWEST_RESOURCES: usize = 4;
 /// Minimum number of lines of the answer, whatever is above it.
 const FEWEST_LINES: usize = 5;
 /// The highest level of shortening an answer.
@@ -41,6 +41,8 @@ const AS_ROOT: &str = "run as root";
 const RUN_AS_ROOT: &str = "sudo whyslow";
 /// Maximum number of disks that a sentence names.
 const MOST_NAMED: usize = 3;
+/// Maximum number of numbers that stand out on the first screen.
+const MOST_STANDING_OUT: usize = 3;
 
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     header(canvas, &d.host, &d.window, style);
@@ -187,6 +189,12 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
         None if has_ruled_out_only(d) => format!(": no known problem in {}.{}", covered(d), not_captured(d)),
         Some(entry) if d.findings.is_empty() => format!(": no cause was found, but {}.", entry.because),
         Some(entry) => format!(": no cause is certain, but {}.", entry.because),
+        None if d.findings.is_empty() && !d.stands_out.is_empty() => {
+            ": no cause is known of what stands out.".to_owned()
+        }
+        None if d.findings.is_empty() && !d.main_figures.is_empty() => {
+            ": nothing stands out in what was captured.".to_owned()
+        }
         None if d.findings.is_empty() => ": too little was visible to say what is slow.".to_owned(),
         None => ": no cause is certain.".to_owned(),
     };
@@ -812,6 +820,41 @@ fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>,
     }
 }
 
+/// Lists the numbers that stand out and are not evidence of a finding already, else, without a finding, the main numbers of a
+/// capture.
+fn standing_out(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
+    let is_evidence = |deviation: &Deviation| {
+        let mut of_subject = d.findings.iter().filter(|finding| finding.subject == deviation.subject);
+        of_subject.any(|finding| finding.evidence.iter().any(|e| e.metric == deviation.number.metric))
+    };
+    let sentence = |Deviation { subject, meaning, number, .. }: &Deviation| {
+        let numbers = format!(": {meaning}: {}; {}", human::evidence(number), finding::normal(&number.expected));
+        vec![dim("Stands out: "), bold(words::the_subject(subject)), plain(numbers)]
+    };
+    let mut all: Vec<Vec<Piece>> = d.stands_out.iter().filter(|one| !is_evidence(one)).map(sentence).collect();
+    if all.is_empty() && d.findings.is_empty() {
+        let line = |of: &SubjectFigures| vec![bold(words::the_subject(&of.subject)), plain(main_numbers(of))];
+        all.extend(d.main_figures.iter().map(line));
+    }
+    for pieces in all.into_iter().take(MOST_STANDING_OUT) {
+        let mut part = canvas.another();
+        part.at_most(2, 2, 4, &pieces);
+        if part.lines() <= *room {
+            *room -= part.lines();
+            canvas.append(part);
+        }
+    }
+}
+
+/// Returns numbers with the short names of what they are: `wait 8 ms, queue 2`.
+fn main_numbers(figures: &SubjectFigures) -> String {
+    let one = |evidence: &Evidence| {
+        let name = evidence.metric.rsplit('.').next().unwrap_or_default().replace('_', " ");
+        format!("{name} {}", human::evidence(evidence))
+    };
+    format!(": {}", figures.values.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let mut verdict = canvas.another();
     is_undetermined(&mut verdict, d);
@@ -819,6 +862,7 @@ fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
         room.saturating_sub(2 + verdict.lines()).max(if d.next_capture.is_some() { FEWEST_RESOURCES } else { 0 });
     canvas.blank();
     let before = canvas.lines();
+    standing_out(canvas, d, &mut room);
     // Parts that the verdict already names as not captured are not repeated.
     let (absent, other): (Vec<_>, Vec<_>) = d.blind_spots.iter().partition(|spot| spot.why == NOT_CAPTURED);
     let absent = absent.into_iter().filter(|_| !has_ruled_out_only(d));

@@ -99,6 +99,16 @@ pub(super) fn capital(word: &str) -> String {
 }
 
 /// Formats a subject by kind and name, with its PID and TID.
+/// Returns a subject at the beginning of a sentence.
+pub(super) fn the_subject(of: &Subject) -> String {
+    match of.kind.as_str() {
+        "host" => {
+            of.capture.as_ref().map_or_else(|| "the machine".to_owned(), |capture| format!("the machine in {capture}"))
+        }
+        _ => subject(of),
+    }
+}
+
 pub(super) fn subject(subject: &Subject) -> String {
     let mut text = format!("{} {}", subject.kind, subject.name);
     match (subject.pid, subject.tid) {

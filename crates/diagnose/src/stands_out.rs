@@ -1,0 +1,137 @@
+//! What stands out: numbers outside the range that is declared as normal, whether or not a cause is known; and the main numbers of
+//! a capture, for those who pasted one in which nothing does.
+
+use crate::coverage::evidence;
+use crate::facts::Facts;
+use crate::scope::Scope;
+use crate::signal::{Entity, Signal};
+use crate::since_boot;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+use whyslow_model::diagnosis::{Deviation, Evidence, Reading, Subject, SubjectFigures};
+
+/// Maximum number of deviations in a document.
+const MOST: usize = 20;
+/// Maximum number of deviations of one entity.
+const MOST_OF_ONE: usize = 3;
+/// Maximum number of entities whose main numbers are shown, and of numbers each.
+const MOST_SHOWN: (usize, usize) = (3, 7);
+/// How a number is qualified that stands out only there.
+const IN_WORST: &str = "in the worst interval";
+/// Scopes of events: each is a finding, or nothing.
+const EVENTS: [Scope; 3] = [Scope::Notice, Scope::Kill, Scope::Holder];
+
+/// Returns the numbers outside their normal ranges, the furthest first: in all of the window, else in its worst interval, else
+/// since boot.
+pub(crate) fn deviations(facts: &Facts, worst: Option<&Facts>, since_boot: Option<&Facts>) -> Vec<Deviation> {
+    let mut all = of_facts(facts);
+    for deviation in worst.map(of_facts).unwrap_or_default() {
+        let metric = &deviation.number.metric;
+        if !all.iter().any(|known| known.subject == deviation.subject && known.number.metric == *metric) {
+            all.push(Deviation { number: since_boot::since(deviation.number, IN_WORST), ..deviation });
+        }
+    }
+    for deviation in since_boot.map(of_facts).unwrap_or_default() {
+        let metric = &deviation.number.metric;
+        let is_known =
+            |(_, entity): (Scope, &Entity)| entity.subject == deviation.subject && entity.reading(metric).is_some();
+        if !all_entities(facts).any(is_known) {
+            let number = since_boot::since(deviation.number, since_boot::SINCE_COUNTING_BEGAN);
+            all.push(Deviation { number, ..deviation });
+        }
+    }
+    furthest(all)
+}
+
+/// Returns the furthest of these deviations, and few of each entity.
+pub(crate) fn furthest(mut all: Vec<Deviation>) -> Vec<Deviation> {
+    all.sort_by(|a, b| b.distance.total_cmp(&a.distance));
+    let mut counts: BTreeMap<(String, Option<u32>, Option<u32>, Option<String>), usize> = BTreeMap::new();
+    all.retain(|Deviation { subject: Subject { name, pid, tid, capture, .. }, .. }| {
+        let count = counts.entry((name.clone(), *pid, *tid, capture.clone())).or_default();
+        *count += 1;
+        *count <= MOST_OF_ONE
+    });
+    all.truncate(MOST);
+    all
+}
+
+fn all_entities(facts: &Facts) -> impl Iterator<Item = (Scope, &Entity)> {
+    let scopes = Scope::ALL.iter().filter(|scope| !EVENTS.contains(scope));
+    scopes.flat_map(|scope| facts.entities(*scope).iter().map(|entity| (*scope, entity)))
+}
+
+fn of_facts(facts: &Facts) -> Vec<Deviation> {
+    let is_own = |entity: &Entity| entity.subject.pid.is_some_and(|pid| facts.observers.contains(&pid));
+    let entities = all_entities(facts).filter(|(_, entity)| !entity.idle && !is_own(entity));
+    entities.flat_map(|(_, entity)| of_entity(facts, entity)).collect()
+}
+
+fn of_entity<'f>(facts: &'f Facts, entity: &'f Entity) -> impl Iterator<Item = Deviation> + 'f {
+    // Unknown where only a tool's output was read.
+    let is_rotational = entity.number("disk.rotational") != Some(0.0);
+    entity.signals.iter().zip(&entity.values).filter_map(move |(signal, value)| {
+        let Some(Reading::Number(number)) = value else { return None };
+        let normal = signal.normal.on_disk(is_rotational);
+        let distance = normal.distance(*number)?;
+        let number = Evidence { expected: normal.text().into_owned(), ..evidence(facts, entity, signal, value)? };
+        Some(Deviation { subject: entity.subject.clone(), meaning: signal.help.to_owned(), number, distance })
+    })
+}
+
+/// Returns the main numbers of the most active entities of a capture, in the order in which they are declared: rates, sizes, times
+/// and shares above zero.
+pub(crate) fn main_figures(facts: &Facts, since_boot: Option<&Facts>) -> Vec<SubjectFigures> {
+    let mut all: Vec<(Reverse<usize>, SubjectFigures)> = Vec::new();
+    for (facts, is_since_boot) in [(Some(facts), false), (since_boot, true)] {
+        let Some(facts) = facts else { continue };
+        for (_, entity) in all_entities(facts) {
+            let values = main_values(facts, entity);
+            if values.is_empty() || all.iter().any(|(_, known)| known.subject == entity.subject) {
+                continue;
+            }
+            let values = values.into_iter().map(|value| match is_since_boot {
+                true => since_boot::since(value, since_boot::SINCE_COUNTING_BEGAN),
+                false => value,
+            });
+            let values: Vec<Evidence> = values.collect();
+            all.push((Reverse(values.len()), SubjectFigures { subject: entity.subject.clone(), values }));
+        }
+    }
+    // The one with most to say is the most active one: what does nothing has few numbers above zero.
+    all.sort_by_key(|(most, _)| *most);
+    all.truncate(MOST_SHOWN.0);
+    for (_, figures) in &mut all {
+        figures.values.truncate(MOST_SHOWN.1);
+    }
+    all.into_iter().map(|(_, figures)| figures).collect()
+}
+
+fn main_values(facts: &Facts, entity: &Entity) -> Vec<Evidence> {
+    let known = entity.signals.iter().zip(&entity.values);
+    let (main, other): (Vec<_>, Vec<_>) = known.partition(|(signal, _)| is_main(signal));
+    let values = above_zero(facts, entity, &main);
+    // What a tool timed has no quantities; a number of the machine's parts alone says nothing.
+    if values.is_empty() && entity.subject.kind != "host" { above_zero(facts, entity, &other) } else { values }
+}
+
+/// Returns true if a signal is a quantity, is kept in baselines, or has a normal range; others are there for rules.
+fn is_main(signal: &Signal) -> bool {
+    static QUANTITIES: LazyLock<BTreeSet<&'static str>> =
+        LazyLock::new(|| whyslow_quantities::all().map(|quantity| quantity.name).collect());
+    signal.baseline || signal.normal.range.is_some() || QUANTITIES.contains(signal.name)
+}
+
+fn above_zero(facts: &Facts, entity: &Entity, known: &[(&Signal, &Option<Reading>)]) -> Vec<Evidence> {
+    let mut values: Vec<Evidence> = Vec::new();
+    for (signal, value) in known {
+        let Some(Reading::Number(number)) = value else { continue };
+        // Where all requests are reads, their rate is that of the reads.
+        let is_new = !values.iter().any(|known| known.value == Reading::Number(*number) && known.unit == signal.unit);
+        if *number > 0.0 && signal.unit != "flag" && is_new {
+            values.extend(evidence(facts, entity, signal, value));
+        }
+    }
+    values
+}
