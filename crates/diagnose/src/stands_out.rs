@@ -7,9 +7,9 @@ use crate::scope::Scope;
 use crate::signal::{Entity, Signal};
 use crate::since_boot;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use whyslow_model::diagnosis::{Deviation, Evidence, Reading, Subject, SubjectFigures};
+use whyslow_model::diagnosis::{Deviation, Evidence, Reading, SubjectFigures};
 
 /// Maximum number of deviations in a document.
 const MOST: usize = 20;
@@ -47,14 +47,14 @@ pub(crate) fn deviations(facts: &Facts, worst: Option<&Facts>, since_boot: Optio
 /// Returns the furthest of these deviations, and few of each entity.
 pub(crate) fn furthest(mut all: Vec<Deviation>) -> Vec<Deviation> {
     all.sort_by(|a, b| b.distance.total_cmp(&a.distance));
-    let mut counts: BTreeMap<(String, Option<u32>, Option<u32>, Option<String>), usize> = BTreeMap::new();
-    all.retain(|Deviation { subject: Subject { name, pid, tid, capture, .. }, .. }| {
-        let count = counts.entry((name.clone(), *pid, *tid, capture.clone())).or_default();
-        *count += 1;
-        *count <= MOST_OF_ONE
-    });
-    all.truncate(MOST);
-    all
+    let mut kept: Vec<Deviation> = Vec::new();
+    for deviation in all {
+        let of_one = kept.iter().filter(|known| known.subject == deviation.subject).count();
+        if of_one < MOST_OF_ONE && kept.len() < MOST {
+            kept.push(deviation);
+        }
+    }
+    kept
 }
 
 fn all_entities(facts: &Facts) -> impl Iterator<Item = (Scope, &Entity)> {
