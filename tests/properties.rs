@@ -234,8 +234,12 @@ fn subjects_are_those_of_the_input() {
             // whose heading is lost.
             let is_ours =
                 |word: &str| ["line", "all", "programs", "guest", "write", "read", "ethX", "fio"].contains(&word);
-            let is_remainder =
-                ["the kernel and what is unaccounted for", "memory that the log does not show"].contains(&name);
+            let is_remainder = [
+                "the kernel and what is unaccounted for",
+                "memory that the log does not show",
+                "tmpfs and shared memory",
+            ]
+            .contains(&name);
             words.clone().all(|word| is_ours(word) || word.parse::<u32>().is_ok() || text.contains(word))
                 || is_numbered(name)
                 || is_remainder

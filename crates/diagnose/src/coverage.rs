@@ -77,7 +77,7 @@ pub(crate) fn evidence(facts: &Facts, entity: &Entity, signal: &Signal, value: &
         unit: signal.unit.to_owned(),
         expected: String::new(),
         source: facts.source_of(signal, entity),
-        how: signal.how.to_owned(),
+        how: facts.sources.formula(signal.how, signal.source),
     };
     // A signal without a source line was computed from an empty table: no devices, no sharers.
     Some(evidence).filter(|evidence| !evidence.source.is_empty() || signal.source.is_empty())

@@ -87,7 +87,7 @@ fn a_finding_has_a_page_with_its_evidence_what_to_do_and_what_it_is_confused_wit
         "# disk.saturated\n",
         "disk.busy > 0.8",
         "| `disk.queue` (",
-        "below what the device serves at once",
+        "less than what the device serves at once",
         "Lower the I/O priority of &lt;culprit&gt;",
         "### What looks alike",
         "[disk.flush_bound](disk.flush_bound.md)",
