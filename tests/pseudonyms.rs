@@ -403,7 +403,8 @@ fn a_live_recording_has_no_names() {
     let mut command = Command::new(&program);
     let mut child = whyslow_testing::ends_with_test(&mut command).arg("60").spawn().unwrap();
     let folder = dir.path().join("recording").display().to_string();
-    let out = run(&["record", "--pseudonymise", "--for", "5s", "--no-bpf", "--dir", &folder]);
+    // The inventory is read beside the samples, at low priority.
+    let out = run(&["record", "--pseudonymise", "--for", "12s", "--no-bpf", "--dir", &folder]);
     let _ = child.kill();
     let _ = child.wait();
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
