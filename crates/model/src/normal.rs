@@ -64,8 +64,7 @@ impl Normal {
             (None, Words::Instead(text) | Words::Why(text)) | (_, Words::Instead(text)) => return text.into(),
             (Some(range), Words::Why(why)) => (range, why),
         };
-        // 0.1 %, as a limit is chosen, not 0.10 %, as a measurement is rounded.
-        let number = |number: f64| human::quantity(number, self.unit).replacen("0 ", " ", usize::from(number < 0.1));
+        let number = |number: f64| without_trailing_zeros(&human::quantity(number, self.unit));
         let range = match range {
             Range::Below(most) => format!("below {}", number(most)),
             Range::BelowOnDisks { rotational, others } => {
@@ -97,6 +96,14 @@ impl Normal {
         };
         (distance > 1.0).then_some(distance.min(FURTHEST))
     }
+}
+
+/// Formats a limit as it was chosen, `0.1 %`, not as a measurement is rounded, `0.10 %`.
+fn without_trailing_zeros(text: &str) -> String {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    format!("{digits}{unit}")
 }
 
 /// Distance of any value from a range that is zero alone.
@@ -140,6 +147,9 @@ mod tests {
         assert_eq!(text("count", Range::NearZero(10.0), Words::Instead("0, or a few")), "0, or a few");
         let disks = Range::BelowOnDisks { rotational: 0.025, others: 0.005 };
         assert_eq!(text("s", disks, Words::Why("")), "below 5 ms, on rotational disks below 25 ms");
+        assert_eq!(text("ratio", Range::Below(0.001), Words::Why("")), "below 0.1 %");
+        assert_eq!(text("s", Range::Below(0.01), Words::Why("")), "below 10 ms");
+        assert_eq!(text("ratio", Range::NearZero(0.0), Words::Why("")), "0 %");
         assert_eq!(Normal::unknown("s").text(), "");
     }
 
