@@ -7,9 +7,9 @@ use whyslow_model::diagnosis::{MemoryHolding, MemoryLedger};
 use whyslow_model::value::Gauge;
 use whyslow_model::window::Window;
 
-/// Share of memory below which what is not accounted for is left out: /proc/meminfo is no snapshot.
+/// Share of memory below which what is not accounted for is left out: the lines of /proc/meminfo are not read at one instant.
 const NEGLIGIBLE: f64 = 0.005;
-/// What nothing accounts for.
+/// Holder of the memory that no line of /proc/meminfo accounts for.
 const UNACCOUNTED: &str = "the kernel, unaccounted";
 
 /// Holders that are large only if something is wrong, or on purpose, and that have no cause of their own: names in the ledger.

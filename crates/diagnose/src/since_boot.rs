@@ -113,7 +113,7 @@ fn is_known(now: &Facts, finding: &Finding, metric: &str) -> bool {
     all.into_iter().any(|entity| entity.reading(metric).is_some())
 }
 
-/// How a number is qualified that only the time since boot shows.
+/// Qualifier of the formulas of numbers that only the time since boot shows.
 pub(crate) const SINCE_COUNTING_BEGAN: &str = "since counting began";
 
 /// Adds to the formula of a number when it was counted.

@@ -17,7 +17,7 @@ const MOST: usize = 20;
 const MOST_OF_ONE: usize = 3;
 /// Maximum number of entities whose main numbers are shown, and of numbers each.
 const MOST_SHOWN: (usize, usize) = (3, 7);
-/// How a number is qualified that stands out only there.
+/// Qualifier of the formulas of numbers that stand out only there.
 const IN_WORST: &str = "in the worst interval";
 /// Scopes of events: each is a finding, or nothing.
 const EVENTS: [Scope; 3] = [Scope::Notice, Scope::Kill, Scope::Holder];

@@ -21,10 +21,10 @@ pub struct LimitUse {
     bounded: Option<BoundedUse>,
 }
 
-/// What is known of a level that a limit beside it bounds.
+/// A declared level.
 struct BoundedUse {
     declared: &'static Bounded,
-    /// How often the limit was hit in the window.
+    /// Number of times that its limit was hit in the window.
     hits: Option<f64>,
 }
 
