@@ -149,3 +149,56 @@ fn grepped_rows_of_pidstat_show_the_kernel_thread_that_fills_a_cpu() {
     let d = judged("05:06:50 PM     0     13702    0.00   97.00    0.00    3.00   97.00     6  kworker/6:3+pm\n");
     assert_eq!(d.findings[0].key(), "cpu.system_time@kworker/6:3+pm[13702]", "{:?}", keys(&d));
 }
+
+/// What a text shows by itself, however it was pasted: without times, prompts, or the rest of a report.
+#[test]
+fn part_of_an_output_is_enough() {
+    let jstat = "$ jstat -gc -t 812 1000\n\
+        Timestamp S0C S1C S0U S1U EC EU OC OU MC MU CCSC CCSU YGC YGCT FGC FGCT GCT\n\
+        900.5 5632.0 7680.0 96.0 0.0 1382400.0 0.0 495616.0 183035.0 32768.0 31917.4 3584.0 3415.5 2971 6.594 282 320.384 326.978\n\
+        904.5 7168.0 8704.0 71.5 0.0 1380352.0 0.0 495616.0 187112.6 32768.0 31917.4 3584.0 3415.5 2975 6.610 298 323.147 329.757\n";
+    let iperf = "$ iperf3 -c 192.0.2.2 -t 8\n\
+        Connecting to host 192.0.2.2, port 5201\n\
+        [  4] local 192.0.2.1 port 60920 connected to 192.0.2.2 port 5201\n\
+        [ ID] Interval           Transfer     Bandwidth       Retr  Cwnd\n\
+        [  4]   0.00-1.00   sec  84.8 KBytes   694 Kbits/sec    2   1.41 KBytes       \n\
+        [  4]   1.00-2.00   sec  0.00 Bytes  0.00 bits/sec    1   1.41 KBytes       \n\
+        [  4]   2.00-3.00   sec  0.00 Bytes  0.00 bits/sec    0   1.41 KBytes       \n\
+        [  4]   3.00-4.00   sec  0.00 Bytes  0.00 bits/sec    1   1.41 KBytes       \n";
+    for (text, expected) in [
+        (
+            "Pressure of memory here (/proc/pressure/memory):\n\n\
+             some avg10=71.24 avg60=66.52 avg300=70.91 total=3559632828\nfull avg10=57.59 avg60=58.06 avg300=60.38 total=3300487258\n",
+            "mem.",
+        ),
+        (
+            "ifup: page allocation failure. order:5, mode:0x8020\nPid: 51, comm: ifup Not tainted 2.6.31 #2\n\
+             ifup: page allocation failure. order:5, mode:0x8020\nifup: page allocation failure. order:5, mode:0x8020\n\
+             ifup: page allocation failure. order:5, mode:0x8020\n",
+            "mem.compaction",
+        ),
+        (
+            "EDAC MC0: CE row 0, channel 0, label \"CPU_SrcID#0_Ha#0_Channel#0_DIMM#0\": 1 Unknown error(s): memory read error\n",
+            "mem.hardware_errors",
+        ),
+        (jstat, "task.garbage_collection"),
+        (iperf, "net.loss"),
+        (
+            "PID    DATABASE    APP   USER     CLIENT   CPU% MEM%   READ/s  WRITE/s     TIME+    Waiting  IOW     state   Query\n\
+             701 shop    web   alice   192.0.2.9/32   0.0  0.1   0B   0B  04:45.79   ClientRead    N   idle in trans   UPDATE t SET s = 1\n\
+             702 shop    web   alice   192.0.2.9/32   0.0  0.1   0B   0B  04:45.69   transactionid N   active   UPDATE t SET s = 2\n\
+             703 shop    web   alice   192.0.2.9/32   0.0  0.1   0B   0B  04:45.58   tuple         N   active   UPDATE t SET s = 3\n",
+            "db.",
+        ),
+        (
+            "  OBJS ACTIVE  USE OBJ SIZE  SLABS OBJ/SLAB CACHE SIZE NAME\n\
+             734506368 734506368 100%    0.06K 11476662       64  45906648K ebitmap_node\n\
+             328160  80830  24%    0.50K  10255       32    164080K kmalloc-512\n",
+            "mem.slab_growth",
+        ),
+    ] {
+        let d = judged(text);
+        let first = d.findings.first().unwrap_or_else(|| panic!("nothing is found: {text}"));
+        assert!(first.id.starts_with(expected) && first.confidence >= Confidence::Medium, "{}: {text}", first.id);
+    }
+}

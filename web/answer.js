@@ -23,7 +23,7 @@ export function answer({ diagnosis, finding, lead, clock, links }) {
       element("div", { className: "said" }, said), element("div", { className: "next" }, next)),
     comparisons(diagnosis),
     element("div", { className: "folds" }, finding ? details(finding, links, true) : null, ruledOut(diagnosis), notCleared(diagnosis),
-      outsideTheirRange(diagnosis), memoryLedger(diagnosis),
+      outsideTheirRange(diagnosis), ...ledgers(diagnosis),
       blindSpots(diagnosis), interference(diagnosis), virtualDisks(diagnosis), curves(diagnosis), figures(diagnosis, links)),
     others(diagnosis, finding, clock, links),
     overhead(diagnosis),
@@ -112,11 +112,18 @@ function outsideTheirRange({ stands_out: all = [] }) {
     definitions(all.map((one) => [subjectInWords(one.subject), sentence(one)])));
 }
 
-function memoryLedger({ memory }) {
-  if (!memory) return null;
-  const part = ({ bytes, share: part, how }) => `${quantity(bytes, "bytes")}, ${share(part)} (${how})`;
-  return folded(`Who holds the ${quantity(memory.total, "bytes")} of memory`,
-    definitions(memory.holders.map((one) => [one.holder, part(one)])));
+function ledgers({ memory, ledgers: others = [] }) {
+  const ofMemory = memory && { whole: "memory", unit: "bytes", total: memory.total, subject: { kind: "host" },
+    holders: memory.holders.map(({ bytes, ...one }) => ({ ...one, amount: bytes })) };
+  return [ofMemory, ...others].filter(Boolean).map(ledger);
+}
+
+function ledger({ whole, unit, total, subject, holders }) {
+  const part = ({ amount, share: part, how }) => `${quantity(amount, unit)}, ${share(part)} (${how})`;
+  const of = subject.kind === "host" ? whole : `${whole} ${subject.name}`;
+  const amount = `the ${quantity(total, unit)} of ${of}`;
+  return folded(unit === "s" ? `Where ${amount} went` : `Who holds ${amount}`,
+    definitions(holders.map((one) => [one.holder, part(one)])));
 }
 
 function blindSpots({ blind_spots: all }) {

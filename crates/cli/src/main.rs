@@ -8,7 +8,6 @@ mod commands;
 mod compare;
 mod complete;
 mod expect;
-mod experiment_names;
 mod experiments;
 mod explain;
 mod export;

@@ -1,6 +1,6 @@
 //! Summaries of captures: the results of one run of a tool, for comparison with another run.
 
-use crate::experiment::BLOCK;
+use crate::experiment::{BLOCK, TITLE};
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Experiment, Inventory};
@@ -43,9 +43,11 @@ pub fn of_capture<'s>(
 /// Returns the results that tools measured themselves. Repeating the same work in the same way adds a sample to the
 /// series.
 fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
-    let mut series: BTreeMap<(String, Experiment), BaselineSeries> = BTreeMap::new();
+    let mut series: Vec<((String, Experiment), BaselineSeries)> = Vec::new();
     let works: Vec<String> = figures.iter().filter_map(work).collect();
-    for figures in figures {
+    let mut in_order: Vec<&SubjectFigures> = figures.iter().collect();
+    in_order.sort_by_key(|figures| line(figures));
+    for figures in in_order {
         let Some((work, experiment)) = work(figures).zip(experiment(figures)) else { continue };
         let limit = if figures.number("timed.cpu_share") >= Some(CPU_BOUND) { BY_CPU } else { "" };
         // With several block sizes, each is separate work.
@@ -60,9 +62,16 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
             experiment: Some(experiment.clone()),
             ..BaselineSeries::of_repeats(&name, Subject::host(), unit, Better::Higher, Vec::new())
         };
-        series.entry((name.clone(), experiment.clone())).or_insert_with(of_work).samples.push(*value);
+        let key = (name.clone(), experiment.clone());
+        let at = series.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            series.push((key, of_work()));
+            series.len() - 1
+        });
+        series[at].1.samples.push(*value);
     }
-    let mut all: Vec<BaselineSeries> = series.into_values().collect();
+    // Those that differ only in what the text tells remain in the order of the text.
+    series.sort_by(|((a, of_a), _), ((b, of_b), _)| (a, &of_a.options).cmp(&(b, &of_b.options)));
+    let mut all: Vec<BaselineSeries> = series.into_iter().map(|(_, series)| series).collect();
     distinguish(&mut all);
     all
 }
@@ -92,6 +101,11 @@ fn text<'f>(figures: &'f SubjectFigures, metric: &str) -> Option<&'f str> {
     }
 }
 
+/// Returns the line that the name of a transfer ends with: `dd of /dev/zero, line 12`.
+fn line(figures: &SubjectFigures) -> Option<u32> {
+    figures.subject.name.rsplit_once(", line ")?.1.parse().ok()
+}
+
 /// Returns the tool, its operation and its target.
 fn work(figures: &SubjectFigures) -> Option<String> {
     let tool = text(figures, "timed.tool")?;
@@ -102,9 +116,13 @@ fn work(figures: &SubjectFigures) -> Option<String> {
 fn experiment(figures: &SubjectFigures) -> Option<Experiment> {
     let tool = text(figures, "timed.tool")?;
     let what = text(figures, "timed.peer").unwrap_or_default();
-    let all =
-        text(figures, "timed.options").unwrap_or_default().split(", ").filter_map(|option| option.split_once('='));
-    let mut options: BTreeMap<String, String> = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let all = |metric: &str| -> BTreeMap<String, String> {
+        let all = text(figures, metric).unwrap_or_default().split(", ").filter_map(|option| option.split_once('='));
+        all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    let mut options = all("timed.options");
+    let mut settings = all("timed.settings");
+    settings.retain(|name, value| name != TITLE || !is_repetition(value));
     options.extend(figures.number("timed.block").map(|block| (BLOCK.to_owned(), format!("{block:.0}"))));
     let work = match tool {
         // `randread of /srv/a, read`
@@ -116,5 +134,39 @@ fn experiment(figures: &SubjectFigures) -> Option<Experiment> {
         }
         _ => what,
     };
-    Some(Experiment { tool: tool.to_owned(), work: work.to_owned(), options })
+    Some(Experiment { tool: tool.to_owned(), work: work.to_owned(), options, settings })
+}
+
+/// Returns whether a title only counts the runs, or names the end of a connection: `Run 2`, `server`.
+fn is_repetition(title: &str) -> bool {
+    const WORDS: [&str; 25] = [
+        "again",
+        "at",
+        "from",
+        "on",
+        "attempt",
+        "client",
+        "first",
+        "iteration",
+        "loop",
+        "no",
+        "output",
+        "pass",
+        "receiver",
+        "result",
+        "results",
+        "round",
+        "run",
+        "second",
+        "sender",
+        "server",
+        "side",
+        "test",
+        "the",
+        "third",
+        "try",
+    ];
+    let lower = title.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.all(|word| WORDS.contains(&word) || word.parse::<u32>().is_ok())
 }

@@ -67,7 +67,7 @@ pub fn differ_in_settings(a: &Baseline, b: &Baseline) -> bool {
 /// Returns whether tools that ran in both captures ran with different options.
 pub fn differ_in_options(a: &Baseline, b: &Baseline) -> bool {
     let [of_a, of_b] = [a, b].map(measured);
-    counterparts(&of_a, &of_b).iter().any(|pair| !pair.changed.is_empty())
+    counterparts(&of_a, &of_b).iter().any(|pair| !pair.is_repetition())
 }
 
 /// Describes the changed settings.
@@ -152,7 +152,7 @@ fn measured(side: &Baseline) -> Vec<&BaselineSeries> {
 fn measurements(a: &Baseline, b: &Baseline) -> Vec<String> {
     let [of_a, of_b] = [a, b].map(measured);
     let (same, changed): (Vec<_>, Vec<_>) =
-        counterparts(&of_a, &of_b).into_iter().partition(|pair| pair.changed.is_empty());
+        counterparts(&of_a, &of_b).into_iter().partition(|pair| pair.is_repetition());
     let same: Vec<(&BaselineSeries, &BaselineSeries)> = same.iter().map(|pair| (pair.a, pair.b)).collect();
     repeated(&of_a, &same).into_iter().chain(sentences(&changed)).collect()
 }

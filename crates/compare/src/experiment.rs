@@ -1,7 +1,8 @@
 //! Benchmark runs that differ in their options: the changed option, and the meaning of the result.
 
 use crate::conclusion::{Effect, UNCLEAR, Usual};
-use std::collections::BTreeMap;
+use crate::setting_words::are_titles_of_runs;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::baseline::{BaselineSeries, Experiment};
 use whyslow_model::human::{change, quantity};
 
@@ -9,6 +10,10 @@ use whyslow_model::human::{change, quantity};
 const SIZES: [&str; 3] = [BLOCK, "window", "message size"];
 /// Option with the number of bytes that a tool transfers at a time.
 pub(crate) const BLOCK: &str = "block";
+/// Setting that a title tells.
+pub(crate) const TITLE: &str = "title";
+/// Value of a setting before the text tells it.
+const UNTOLD: &str = "";
 /// Options that set the concurrency.
 const AT_ONCE: [&str; 3] = ["iodepth", "numjobs", "streams"];
 /// Share of the proportional gain from which a rate grows in proportion.
@@ -16,11 +21,17 @@ const PROPORTIONAL: f64 = 0.75;
 /// Maximum number of options, and of runs, in one sentence.
 const MOST_NAMED: usize = 4;
 
-/// Two runs, and the options that differ between them: name, before, after.
+/// A changed option or setting: its name, and its values before and after.
+type Change<'b> = (&'b str, &'b str, &'b str);
+
+/// Two runs, and what differs between them.
 pub(crate) struct RunPair<'b> {
     pub(crate) a: &'b BaselineSeries,
     pub(crate) b: &'b BaselineSeries,
-    pub(crate) changed: Vec<(&'b str, &'b str, &'b str)>,
+    /// Options that differ.
+    options: Vec<Change<'b>>,
+    /// Settings around the runs that differ, as far as the text tells them.
+    settings: Vec<Change<'b>>,
     /// Number of options that are known for one run only.
     unknown: usize,
 }
@@ -34,9 +45,25 @@ impl<'b> RunPair<'b> {
         }
         let common = of_a.options.iter().filter_map(|(name, before)| Some((name, before, of_b.options.get(name)?)));
         let changed = common.clone().filter(|(_, before, after)| before != after);
-        let changed = changed.map(|(name, before, after)| (name.as_str(), before.as_str(), after.as_str())).collect();
+        let options = changed.map(|(name, before, after)| (name.as_str(), before.as_str(), after.as_str())).collect();
         let unknown = of_a.options.len() + of_b.options.len() - 2 * common.count();
-        Some(Self { a, b, changed, unknown })
+        let told: BTreeSet<&String> = of_a.settings.keys().chain(of_b.settings.keys()).collect();
+        let value = |of: &'b Experiment, name: &String| of.settings.get(name).map_or(UNTOLD, String::as_str);
+        let settings = told.into_iter().map(|name| (name.as_str(), value(of_a, name), value(of_b, name)));
+        let settings = settings.filter(|(_, before, after)| before != after).collect();
+        Some(Self { a, b, options, settings, unknown })
+    }
+
+    /// Returns whether the runs differ in nothing that is known.
+    pub(crate) fn is_repetition(&self) -> bool {
+        self.options.is_empty() && self.settings.is_empty()
+    }
+
+    /// Returns what was changed. A title beside another change only says what that is.
+    fn changed(&self) -> Vec<Change<'b>> {
+        let all = || self.options.iter().chain(&self.settings).copied();
+        let untitled: Vec<Change<'b>> = all().filter(|(name, ..)| *name != TITLE).collect();
+        if untitled.is_empty() { all().collect() } else { untitled }
     }
 
     fn experiment(&self) -> &'b Experiment {
@@ -50,7 +77,7 @@ pub(crate) fn counterparts<'b>(a: &[&'b BaselineSeries], b: &[&'b BaselineSeries
     for (at, one) in a.iter().enumerate() {
         all.extend(b.iter().enumerate().filter_map(|(to, other)| Some((at, to, RunPair::from_series(one, other)?))));
     }
-    all.sort_by_key(|(at, to, pair)| (pair.changed.len(), pair.unknown, *at, *to));
+    all.sort_by_key(|(at, to, pair)| (pair.options.len(), pair.unknown, pair.settings.len(), *at, *to));
     let (mut taken_a, mut taken_b) = (vec![false; a.len()], vec![false; b.len()]);
     let mut pairs = Vec::new();
     for (at, to, pair) in all {
@@ -63,23 +90,28 @@ pub(crate) fn counterparts<'b>(a: &[&'b BaselineSeries], b: &[&'b BaselineSeries
     pairs.into_iter().map(|(_, pair)| pair).collect()
 }
 
-/// Returns the conclusions from runs of one capture that differ in one option: each is compared with the next value of
-/// the option.
+/// Returns the conclusions from runs of one capture that differ in one option, or in the settings that the text tells: each
+/// is compared with the next value of the option, or with the next run under other settings.
 pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     let runs: Vec<&BaselineSeries> = series.iter().filter(|series| series.experiment.is_some()).collect();
     let mut pairs: Vec<RunPair<'_>> = Vec::new();
     for (at, one) in runs.iter().enumerate() {
         let others = runs.iter().enumerate().filter(|(other, _)| *other != at);
         let alike = others.filter_map(|(to, other)| Some((to, RunPair::from_series(one, other)?)));
-        let alike = alike.filter(|(_, pair)| pair.changed.len() == 1 && pair.unknown == 0);
+        let is_title = |(name, before, after): &Change<'_>| {
+            *name != TITLE || *before == UNTOLD || *after == UNTOLD || are_titles_of_runs(before, after)
+        };
+        let is_clear = |pair: &RunPair<'_>| match pair.options.is_empty() {
+            true => pair.changed().iter().all(is_title),
+            false => pair.changed().len() == 1,
+        };
+        let alike = alike.filter(|(_, pair)| pair.unknown == 0 && !pair.is_repetition() && is_clear(pair));
         // For each option the next larger value; for text values, the next run in the text.
         let mut nearest: BTreeMap<&str, (f64, RunPair<'_>)> = BTreeMap::new();
         for (to, pair) in alike {
-            let (name, before, after) = pair.changed[0];
-            let distance = match (rank(before), rank(after)) {
-                (Some(before), Some(after)) => after - before,
-                _ => to as f64 - at as f64,
-            };
+            let ranks = pair.options.first().and_then(|(_, before, after)| rank(before).zip(rank(after)));
+            let distance = ranks.map_or(to as f64 - at as f64, |(before, after)| after - before);
+            let name = pair.options.first().map_or(TITLE, |(name, ..)| name);
             if distance > 0.0 && nearest.get(name).is_none_or(|(least, _)| distance < *least) {
                 nearest.insert(name, (distance, pair));
             }
@@ -102,10 +134,10 @@ fn rank(value: &str) -> Option<f64> {
 /// Returns the conclusions from runs with different options, one sentence per set of changes.
 pub(crate) fn sentences(pairs: &[RunPair<'_>]) -> Vec<String> {
     let mut groups: Vec<Vec<&RunPair<'_>>> = Vec::new();
-    for pair in pairs.iter().filter(|pair| !pair.changed.is_empty()) {
+    for pair in pairs.iter().filter(|pair| !pair.is_repetition()) {
         let same = |group: &&mut Vec<&RunPair<'_>>| {
             let first = group[0];
-            (&first.experiment().tool, &first.changed) == (&pair.experiment().tool, &pair.changed)
+            (&first.experiment().tool, first.changed()) == (&pair.experiment().tool, pair.changed())
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(pair),
@@ -118,8 +150,8 @@ pub(crate) fn sentences(pairs: &[RunPair<'_>]) -> Vec<String> {
 fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
     let first = group.first()?;
     let tool = &first.experiment().tool;
-    let changed = &first.changed;
-    let words = |at: fn(&(&str, &str, &str)) -> String| {
+    let changed = &first.changed();
+    let words = |at: fn(&Change<'_>) -> String| {
         let mut words: Vec<String> = changed.iter().take(MOST_NAMED).map(at).collect();
         words.extend(changed.len().checked_sub(MOST_NAMED + 1).map(|more| format!("{} more", more + 1)));
         words.join(", ")
@@ -136,9 +168,15 @@ fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
     let shown: Vec<&str> = measured.iter().take(MOST_NAMED).map(|(.., text)| text.as_str()).collect();
     let meaning = match (&changed[..], effect) {
         (_, Effect::Unclear(_)) => None,
-        ([(name, before, after)], Effect::Same) => meaning(name, before, after, None, *proportion),
-        ([(name, before, after)], Effect::Differs(ratio)) => meaning(name, before, after, Some(*ratio), *proportion),
-        _ => Some("which of the changes made the difference is not known"),
+        (_, Effect::Same) if first.options.is_empty() => Some("it makes no difference".to_owned()),
+        (_, Effect::Differs(ratio)) if first.options.is_empty() => {
+            Some(format!("the better one is {}", if *ratio > 1.0 { &after } else { &before }))
+        }
+        ([(name, before, after)], Effect::Same) => meaning(name, before, after, None, *proportion).map(str::to_owned),
+        ([(name, before, after)], Effect::Differs(ratio)) => {
+            meaning(name, before, after, Some(*ratio), *proportion).map(str::to_owned)
+        }
+        _ => Some("which of the changes made the difference is not known".to_owned()),
     };
     let meaning = meaning.map_or_else(String::new, |meaning| format!(": {meaning}"));
     Some(format!("{how}: {}{meaning}.", shown.join(", ")))
@@ -160,7 +198,7 @@ fn measured(pair: &RunPair<'_>) -> Option<(f64, Effect, String)> {
 /// Describes the operation and its target, as far as both runs have them in common.
 fn work(pair: &RunPair<'_>) -> String {
     let Experiment { work, options, .. } = pair.experiment();
-    let is_changed = |name: &str| pair.changed.iter().any(|(changed, ..)| *changed == name);
+    let is_changed = |name: &str| pair.options.iter().any(|(changed, ..)| *changed == name);
     let common = |name: &str| options.get(name).filter(|_| !is_changed(name));
     let mut words: Vec<String> = Vec::new();
     match common("rw") {
@@ -180,6 +218,9 @@ fn work(pair: &RunPair<'_>) -> String {
 fn said(name: &str, value: &str) -> String {
     let size = || value.parse::<f64>().ok().map(|bytes| quantity(bytes, "bytes"));
     match (name, value) {
+        (TITLE, UNTOLD) => "what is above the first title".to_owned(),
+        (TITLE, _) => format!("'{value}'"),
+        (_, UNTOLD) => format!("{name} as it was"),
         ("direct", "1") => "O_DIRECT".to_owned(),
         ("direct", _) => "the page cache".to_owned(),
         ("flush", "never") => "no flush".to_owned(),
@@ -269,9 +310,15 @@ mod tests {
 
     fn run(tool: &str, work: &str, options: &[(&str, &str)], rate: f64) -> BaselineSeries {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let experiment = Experiment { tool: tool.into(), work: work.into(), options };
+        let experiment = Experiment { tool: tool.into(), work: work.into(), options, settings: BTreeMap::new() };
         let series = BaselineSeries::of_repeats("", Subject::host(), "bytes/s", Better::Higher, vec![rate]);
         BaselineSeries { experiment: Some(experiment), ..series }
+    }
+
+    fn under(mut run: BaselineSeries, settings: &[(&str, &str)]) -> BaselineSeries {
+        let experiment = run.experiment.as_mut().unwrap();
+        experiment.settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        run
     }
 
     fn compared(a: &BaselineSeries, b: &BaselineSeries) -> String {
@@ -320,6 +367,27 @@ mod tests {
         let both = compared(&dd("0", "never", 2000.0), &dd("1", "after each write", 1.0));
         assert!(both.contains("with O_DIRECT, a flush after each write instead of the page cache, no flush"), "{both}");
         assert!(both.ends_with("which of the changes made the difference is not known."), "{both}");
+    }
+
+    #[test]
+    fn runs_under_other_settings_are_compared_in_the_order_of_the_text() {
+        let iperf = |rate: f64| run("iperf3", "", &[("peer", "10.0.0.1"), ("streams", "1")], rate * MIB);
+        let titled = [under(iperf(46.5), &[(TITLE, "MTU 1500")]), under(iperf(114.0), &[(TITLE, "MTU 9000")])];
+        assert_eq!(
+            within(&titled),
+            [
+                "iperf3 with 'MTU 9000' instead of 'MTU 1500': 46.5 MiB/s → 114 MiB/s (+145 %): the better one is 'MTU 9000'."
+            ]
+        );
+        let mtu = |value: &str| under(iperf(100.0), &[("mtu of eth0", value), (TITLE, "again")]);
+        let set = [iperf(100.0), mtu("9000"), mtu("1500")];
+        assert_eq!(
+            within(&set),
+            [
+                "iperf3 with mtu of eth0=9000 instead of mtu of eth0 as it was: 100 MiB/s → 100 MiB/s (about the same): it makes no difference.",
+                "iperf3 with mtu of eth0=1500 instead of mtu of eth0=9000: 100 MiB/s → 100 MiB/s (about the same): it makes no difference.",
+            ]
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod experiment;
 pub mod fleet;
 mod inventory;
 mod remember;
+mod setting_words;
 pub mod stats;
 mod summary;
 
@@ -22,4 +23,5 @@ pub use compare::{LEAST, compare};
 pub use conclusion::{conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling};
 pub use inventory::{OF_THE_RECORDER, inventory};
 pub use remember::{remember, usual};
+pub use setting_words::tell_a_change;
 pub use summary::Summary;

@@ -168,6 +168,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
         evidence: evidence(rule, entity, context, facts),
         explains: Vec::new(),
         explained_by: None,
+        confirmed_by: Vec::new(),
     };
     Judged {
         finding,

@@ -99,6 +99,8 @@ fn merge(
     // Of several machines, or times, each has its own.
     let mut ledgers = parts.iter().filter_map(|part| part.memory.as_ref());
     merged.memory = ledgers.next().filter(|_| ledgers.next().is_none()).cloned();
+    let mut ledgers = parts.iter().map(|part| &part.ledgers).filter(|ledgers| !ledgers.is_empty());
+    merged.ledgers = ledgers.next().filter(|_| ledgers.next().is_none()).cloned().unwrap_or_default();
     merged.stands_out = stands_out::furthest(std::mem::take(&mut merged.stands_out));
     virtual_disks::add_figures(&mut machines.disks, &merged.figures);
     virtual_disks::relate(&machines.disks, &parts, &mut merged.findings, book);

@@ -2,12 +2,13 @@
 
 use crate::cgroup::in_group;
 use crate::judge::{Judged, is_certain, weight};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
 use whyslow_model::topology::Topology;
 
 /// Links effects to their causes. Sorts root causes first, by the time they cost, and each effect after its cause.
 pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
+    reinforce(&mut judged, topology);
     // Of two findings of equal weight, the one that explains more is nearer to the root.
     judged.sort_by(|a, b| {
         weight(&b.finding).total_cmp(&weight(&a.finding)).then_with(|| b.explains.len().cmp(&a.explains.len()))
@@ -38,6 +39,47 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     let (mut roots, effects): (Vec<_>, Vec<_>) = ranked.partition(|(finding, _)| finding.explained_by.is_none());
     roots.sort_by(|(_, a), (_, b)| b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1)));
     roots.into_iter().chain(effects).map(|(finding, _)| finding).collect()
+}
+
+/// Raises suspicions by a step of confidence where other suspicions, each from other evidence, are what the cause leads to: two of
+/// them are no chance. What is certain stands by itself, and may have another cause.
+fn reinforce(judged: &mut [Judged], topology: &Topology) {
+    const LEAST: usize = 2;
+    let is_suspicion = |node: &Judged| node.finding.confidence == Confidence::Low;
+    let mut raised: Vec<(usize, Vec<String>)> = Vec::new();
+    for (at, cause) in judged.iter().enumerate().filter(|(_, node)| is_suspicion(node)) {
+        let mut seen: BTreeSet<&str> = metrics(&cause.finding).collect();
+        let mut ids: BTreeSet<&str> = BTreeSet::new();
+        let mut confirmed_by = Vec::new();
+        for effect in judged.iter().filter(|effect| is_expected(cause, effect, topology)) {
+            let is_independent = metrics(&effect.finding).all(|metric| !seen.contains(metric));
+            if is_independent && ids.insert(&effect.finding.id) {
+                seen.extend(metrics(&effect.finding));
+                confirmed_by.push(effect.finding.key());
+            }
+        }
+        if confirmed_by.len() >= LEAST {
+            raised.push((at, confirmed_by));
+        }
+    }
+    for (at, confirmed_by) in raised {
+        let finding = &mut judged[at].finding;
+        (finding.confidence, finding.confirmed_by) = (Confidence::Medium, confirmed_by);
+    }
+}
+
+/// Returns true if `effect` is what `cause` leads to, by its rule and on a related subject.
+fn is_expected(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
+    cause.is_since_boot == effect.is_since_boot
+        && effect.finding.confidence == Confidence::Low
+        && cause.finding.id != effect.finding.id
+        && cause.explains.contains(&effect.finding.id)
+        && related(cause, effect, topology)
+}
+
+/// Returns the names of the numbers that a finding rests on.
+fn metrics(finding: &Finding) -> impl Iterator<Item = &str> {
+    finding.evidence.iter().map(|evidence| evidence.metric.as_str())
 }
 
 /// Copies the culprits of a device to the one below it, where the kernel does not attribute the requests of the lower one.
@@ -172,6 +214,7 @@ fn within(group: &Judged, member: &Judged) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::diagnosis::{Evidence, Reading};
 
     fn judged(id: &str, impact: f64, confidence: Confidence, explains: &str) -> Judged {
         let finding = Finding { id: id.into(), subject: Subject::host(), impact, confidence, ..Finding::default() };
@@ -212,6 +255,32 @@ mod tests {
         assert_eq!(order(vec![suspicion(), effect()]), ["effect", "cause"]);
         let unsure = Judged { finding: Finding { confidence: Confidence::Low, ..effect().finding }, ..effect() };
         assert_eq!(order(vec![suspicion(), unsure]), ["cause", "(effect)"]);
+    }
+
+    #[test]
+    fn suspicions_from_independent_evidence_confirm_their_common_cause() {
+        let low = |id: &str, metric: &str, explains: &[&str]| {
+            let mut judged = judged(id, 0.3, Confidence::Low, "");
+            let [unit, expected, source, how] = ["ratio", "", "", ""].map(str::to_owned);
+            let value = Reading::Number(1.0);
+            judged.finding.evidence.push(Evidence { metric: metric.into(), value, unit, expected, source, how });
+            judged.explains = explains.iter().map(|id| (*id).to_owned()).collect();
+            judged
+        };
+        let confirmed = |effects: Vec<Judged>| {
+            let cause = low("cause", "a", &["one", "two"]);
+            let all = relate(std::iter::once(cause).chain(effects).collect(), &Topology::default());
+            let cause = all.into_iter().find(|finding| finding.id == "cause").unwrap();
+            (cause.confidence, cause.confirmed_by.len())
+        };
+        assert_eq!(confirmed(vec![low("one", "b", &[]), low("two", "c", &[])]), (Confidence::Medium, 2));
+        assert_eq!(confirmed(vec![low("one", "b", &[])]), (Confidence::Low, 0));
+        assert_eq!(
+            confirmed(vec![low("one", "b", &[]), low("two", "b", &[])]),
+            (Confidence::Low, 0),
+            "one number twice"
+        );
+        assert_eq!(confirmed(vec![low("one", "b", &[]), low("other", "c", &[])]), (Confidence::Low, 0));
     }
 
     #[test]

@@ -150,6 +150,8 @@ scopes! { of;
     Part (listed) from part::Part<'_> => part::entities(of.window);
     /// A lock of a Java program that threads of it wait for.
     Monitor (listed) from catalogue::Monitor => reports::monitors(of.window);
+    /// The heap of a Java program.
+    Heap (listed) from reports::HeapUse<'_> => reports::heaps(of.window);
     /// A drive that reports on its own health.
     Drive (listed) from catalogue::Drive => reports::drives(of.window);
     /// A software RAID array.

@@ -9,7 +9,8 @@ use crate::since_boot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use whyslow_model::diagnosis::{Deviation, Evidence, Reading, SubjectFigures};
+use whyslow_model::diagnosis::{Deviation, Evidence, Reading, Subject, SubjectFigures};
+use whyslow_model::normal::Normal;
 
 /// Maximum number of deviations in a document.
 const MOST: usize = 20;
@@ -22,36 +23,68 @@ const IN_WORST: &str = "in the worst interval";
 /// Scopes of events: each is a finding, or nothing.
 const EVENTS: [Scope; 3] = [Scope::Notice, Scope::Kill, Scope::Holder];
 
+/// A number outside its normal range.
+struct Candidate<'f> {
+    facts: &'f Facts,
+    entity: &'f Entity,
+    signal: &'f Signal,
+    value: &'f Option<Reading>,
+    normal: Normal,
+    distance: f64,
+    /// When it is outside; none if that is in all of the window.
+    when: Option<&'static str>,
+}
+
+impl Candidate<'_> {
+    fn is_about(&self, other: &Self) -> bool {
+        self.signal.name == other.signal.name && self.entity.subject == other.entity.subject
+    }
+
+    fn deviation(self) -> Option<Deviation> {
+        let number = evidence(self.facts, self.entity, self.signal, self.value)?;
+        let number = Evidence { expected: self.normal.text().into_owned(), ..number };
+        let number = match self.when {
+            Some(when) => since_boot::since(number, when),
+            None => number,
+        };
+        let (subject, meaning) = (self.entity.subject.clone(), self.signal.help.to_owned());
+        Some(Deviation { subject, meaning, number, distance: self.distance })
+    }
+}
+
 /// Returns the numbers outside their normal ranges, the furthest first: in all of the window, else in its worst interval, else
 /// since boot.
 pub(crate) fn deviations(facts: &Facts, worst: Option<&Facts>, since_boot: Option<&Facts>) -> Vec<Deviation> {
-    let mut all = of_facts(facts);
-    for deviation in worst.map(of_facts).unwrap_or_default() {
-        let metric = &deviation.number.metric;
-        if !all.iter().any(|known| known.subject == deviation.subject && known.number.metric == *metric) {
-            all.push(Deviation { number: since_boot::since(deviation.number, IN_WORST), ..deviation });
-        }
-    }
-    for deviation in since_boot.map(of_facts).unwrap_or_default() {
-        let metric = &deviation.number.metric;
-        let is_known =
-            |(_, entity): (Scope, &Entity)| entity.subject == deviation.subject && entity.reading(metric).is_some();
-        if !all_entities(facts).any(is_known) {
-            let number = since_boot::since(deviation.number, since_boot::SINCE_COUNTING_BEGAN);
-            all.push(Deviation { number, ..deviation });
-        }
-    }
-    furthest(all)
+    let mut all = candidates(facts, None);
+    let of_worst = worst.map(|worst| candidates(worst, Some(IN_WORST))).unwrap_or_default();
+    let of_worst: Vec<Candidate<'_>> =
+        of_worst.into_iter().filter(|one| !all.iter().any(|known| known.is_about(one))).collect();
+    all.extend(of_worst);
+    let is_known = |one: &Candidate<'_>| {
+        let same = |(_, entity): (Scope, &Entity)| {
+            entity.subject == one.entity.subject && entity.reading(one.signal.name).is_some()
+        };
+        all_entities(facts).any(same)
+    };
+    let beginning = Some(since_boot::SINCE_COUNTING_BEGAN);
+    let of_boot = since_boot.map(|since_boot| candidates(since_boot, beginning)).unwrap_or_default();
+    all.extend(of_boot.into_iter().filter(|one| !is_known(one)));
+    let kept = largest_first(all, |one| one.distance, |one| &one.entity.subject);
+    kept.into_iter().filter_map(Candidate::deviation).collect()
 }
 
 /// Returns the furthest of these deviations, and few of each entity.
-pub(crate) fn furthest(mut all: Vec<Deviation>) -> Vec<Deviation> {
-    all.sort_by(|a, b| b.distance.total_cmp(&a.distance));
-    let mut kept: Vec<Deviation> = Vec::new();
-    for deviation in all {
-        let of_one = kept.iter().filter(|known| known.subject == deviation.subject).count();
+pub(crate) fn furthest(all: Vec<Deviation>) -> Vec<Deviation> {
+    largest_first(all, |one| one.distance, |one| &one.subject)
+}
+
+fn largest_first<T>(mut all: Vec<T>, distance: impl Fn(&T) -> f64, subject: impl Fn(&T) -> &Subject) -> Vec<T> {
+    all.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+    let mut kept: Vec<T> = Vec::new();
+    for one in all {
+        let of_one = kept.iter().filter(|known| subject(known) == subject(&one)).count();
         if of_one < MOST_OF_ONE && kept.len() < MOST {
-            kept.push(deviation);
+            kept.push(one);
         }
     }
     kept
@@ -62,22 +95,20 @@ fn all_entities(facts: &Facts) -> impl Iterator<Item = (Scope, &Entity)> {
     scopes.flat_map(|scope| facts.entities(*scope).iter().map(|entity| (*scope, entity)))
 }
 
-fn of_facts(facts: &Facts) -> Vec<Deviation> {
+fn candidates<'f>(facts: &'f Facts, when: Option<&'static str>) -> Vec<Candidate<'f>> {
     let is_own = |entity: &Entity| entity.subject.pid.is_some_and(|pid| facts.observers.contains(&pid));
     let entities = all_entities(facts).filter(|(_, entity)| !entity.idle && !is_own(entity));
-    entities.flat_map(|(_, entity)| of_entity(facts, entity)).collect()
-}
-
-fn of_entity<'f>(facts: &'f Facts, entity: &'f Entity) -> impl Iterator<Item = Deviation> + 'f {
-    // Unknown where only a tool's output was read.
-    let is_rotational = entity.number("disk.rotational") != Some(0.0);
-    entity.signals.iter().zip(&entity.values).filter_map(move |(signal, value)| {
-        let Some(Reading::Number(number)) = value else { return None };
-        let normal = signal.normal.on_disk(is_rotational);
-        let distance = normal.distance(*number)?;
-        let number = Evidence { expected: normal.text().into_owned(), ..evidence(facts, entity, signal, value)? };
-        Some(Deviation { subject: entity.subject.clone(), meaning: signal.help.to_owned(), number, distance })
-    })
+    let of_entity = move |(_, entity): (Scope, &'f Entity)| {
+        // Unknown where only a tool's output was read.
+        let is_rotational = entity.number("disk.rotational") != Some(0.0);
+        entity.signals.iter().zip(&entity.values).filter_map(move |(signal, value)| {
+            let Some(Reading::Number(number)) = value else { return None };
+            let normal = signal.normal.on_disk(is_rotational);
+            let distance = normal.distance(*number)?;
+            Some(Candidate { facts, entity, signal, value, normal, distance, when })
+        })
+    };
+    entities.flat_map(of_entity).collect()
 }
 
 /// Returns the main numbers of the most active entities of a capture, in the order in which they are declared: rates, sizes, times
@@ -98,6 +129,13 @@ pub(crate) fn main_figures(facts: &Facts, since_boot: Option<&Facts>) -> Vec<Sub
             let values: Vec<Evidence> = values.collect();
             all.push((Reverse(values.len()), SubjectFigures { subject: entity.subject.clone(), values }));
         }
+    }
+    // Where nothing else was captured, the machine's other numbers are what was pasted.
+    if all.is_empty() {
+        let known: Vec<_> = facts.host.signals.iter().zip(&facts.host.values).collect();
+        let values = above_zero(facts, &facts.host, &known);
+        let subject = facts.host.subject.clone();
+        all.extend((!values.is_empty()).then_some((Reverse(values.len()), SubjectFigures { subject, values })));
     }
     // The one with most to say is the most active one: what does nothing has few numbers above zero.
     all.sort_by_key(|(most, _)| *most);

@@ -55,6 +55,7 @@ pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures)
         recognized: false,
         empty_output: None,
         skipped: SkippedPlaces::default(),
+        is_after_gap: true,
     };
     reader.read()
 }
@@ -72,6 +73,8 @@ struct FileReader<'r, 'a> {
     /// Format of an output that was empty.
     empty_output: Option<&'static str>,
     skipped: SkippedPlaces,
+    /// Whether the last line was blank, or this is the first one.
+    is_after_gap: bool,
 }
 
 impl FileReader<'_, '_> {
@@ -90,7 +93,9 @@ impl FileReader<'_, '_> {
         }
         while let Some(text) = self.lines.peek(0).map(str::to_owned) {
             let class = LineClass::recognize(&text, &mut self.lines, &self.session);
+            let is_gap = class == LineClass::Blank;
             self.read_class(class, &text)?;
+            self.is_after_gap = is_gap;
         }
         if let Some(failure) = self.lines.failure() {
             let (line, found) = (self.lines.number(), failure.to_string());
@@ -203,7 +208,7 @@ impl FileReader<'_, '_> {
     }
 
     fn sentence(&mut self, text: &str) {
-        self.session.sentence(text, self.lines.number());
+        self.session.sentence(text, self.lines.number(), !self.is_after_gap);
         self.captures.complaint.add(text);
     }
 
@@ -282,6 +287,7 @@ impl FileReader<'_, '_> {
             self.lines.end_after(copy.unwrap_or(MOST_LINES));
         }
         let mut result = (format.read)(&mut self.lines, self.session.context(), &mut run);
+        run.tell(self.session.told(before));
         let is_of_files = format.name == kernel_files::FORMAT.name;
         for file in std::mem::take(&mut run.kernel_files) {
             self.kernel_file(file)?;

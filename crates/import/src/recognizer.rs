@@ -6,6 +6,7 @@ use crate::command::CommandLine;
 use crate::formats::kernel_files;
 use crate::lines::Lines;
 use crate::output_start::OutputStart;
+use crate::printed_files::PrintedFiles;
 use crate::quotations::{is_doubted, quotations};
 use crate::shell_session::ShellSession;
 use crate::supportconfig;
@@ -85,8 +86,13 @@ fn expected_by_command(text: &str, lines: &mut Lines<'_>, session: &ShellSession
     if command.expects_files() && kernel_files::is_message(text) {
         return Some(LineClass::FileError);
     }
+    let begins = |files: &PrintedFiles, lines: &mut Lines<'_>| match () {
+        () if command.is_named_by_text() => kernel_files::are_next(lines, files),
+        () if command.has_steps() => kernel_files::begins_next(lines, files),
+        () => true,
+    };
     if let Some(files) = command.files()
-        && (!command.has_steps() || kernel_files::begins_next(lines, files))
+        && begins(files, lines)
     {
         let text = if files.is_of_proc() { OutputStart::peek(lines) } else { None };
         return Some(text.map_or(LineClass::Files, LineClass::TextOfFile));
@@ -199,6 +205,15 @@ mod tests {
         assert!(matches!(below("", meminfo), LineClass::Output(start) if name(start) == "/proc/meminfo"));
         let of_file = below("$ cat /proc/meminfo", meminfo);
         assert!(matches!(of_file, LineClass::TextOfFile(start) if name(start) == "/proc/meminfo"));
+    }
+
+    #[test]
+    fn a_title_may_name_the_file_below_it() {
+        let mut session = ShellSession::default();
+        session.sentence("an example (/proc/pressure/memory):", 1, false);
+        let class = |text: &str| LineClass::recognize(text, &mut Lines::new("x", text.as_bytes()), &session);
+        assert!(!matches!(class("It is slow.\n"), LineClass::Files));
+        assert_eq!(class("some avg10=70.24 avg60=68.52 avg300=69.91 total=3559632828\n"), LineClass::Files);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Benchmark options that decide what is measured, from the command line and from the output.
+//! Benchmark options that decide what is measured: from the command line, the output, or told by the text.
 
 use crate::command::CommandLine;
 use crate::number::{number, scaled};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use whyslow_model::value::State;
 
@@ -12,13 +13,18 @@ const LONGEST: usize = 200;
 
 /// Options by name; unknown ones are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunOptions(BTreeMap<&'static str, String>);
+pub struct RunOptions(BTreeMap<Cow<'static, str>, String>);
 
 impl RunOptions {
     /// Sets an option, if its value is known. Later values take precedence.
-    pub fn set(&mut self, name: &'static str, value: Option<impl Into<String>>) {
+    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: Option<impl Into<String>>) {
         let value = value.map(Into::into).filter(|value: &String| value.len() <= LONGEST && !value.contains(SEPARATOR));
-        self.0.extend(value.filter(|value| !value.is_empty()).map(|value| (name, value)));
+        self.0.extend(value.filter(|value| !value.is_empty()).map(|value| (name.into(), value)));
+    }
+
+    /// Returns the options by name.
+    pub fn by_name(&self) -> BTreeMap<String, String> {
+        self.0.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
     }
 
     /// Returns the options as text; unknown if there are none.

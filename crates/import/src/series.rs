@@ -71,6 +71,11 @@ impl<F: Family> EntitySeries<F> {
         (row, new)
     }
 
+    /// Changes every row.
+    pub fn change_rows(&mut self, change: impl FnMut(&mut F)) {
+        self.rows.values_mut().for_each(change);
+    }
+
     /// Records the line of a row.
     pub fn located(&mut self, file: &Name, line: u32) {
         match self.locations.last_mut() {

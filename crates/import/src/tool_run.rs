@@ -6,6 +6,7 @@
 
 use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds, spelled_seconds};
 use crate::kernel_file::KernelFile;
+use crate::run_options::RunOptions;
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
 use crate::timeline::ClockReading;
@@ -13,7 +14,7 @@ use std::any::{Any, TypeId};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
-use whyslow_model::catalogue::{Family, MetricKind, Process, Thread};
+use whyslow_model::catalogue::{Family, MetricKind, Process, Thread, Transfer};
 use whyslow_model::human;
 use whyslow_model::key::MachineKey;
 use whyslow_model::plausible;
@@ -76,6 +77,8 @@ pub struct ToolRun {
     pub container: Option<Name>,
     pub start: PrintedTime,
     pub notes: Vec<Note>,
+    /// Settings that the text tells above it.
+    pub(crate) told: RunOptions,
     /// Whether its rates are averages since boot; its counters then grew at these rates over
     /// [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
     pub is_average: bool,
@@ -130,6 +133,17 @@ impl ToolRun {
 
     pub fn is_empty(&self) -> bool {
         self.series.is_empty() && self.notes.is_empty()
+    }
+
+    /// Adds the settings that the text tells to the transfers that were timed under them.
+    pub(crate) fn tell(&mut self, settings: RunOptions) {
+        let timed = self.series.iter_mut().filter(|((family, _), _)| *family == Transfer::INFO.name);
+        for (_, series) in timed {
+            let series: &mut dyn Any = &mut **series;
+            let series = series.downcast_mut::<EntitySeries<Transfer>>().expect("a family has one row type");
+            series.change_rows(|row| row.settings = settings.state());
+        }
+        self.told = settings;
     }
 
     /// Returns true if the run is of one instant: levels and counts, but no rates.

@@ -64,6 +64,9 @@ pub struct Diagnosis {
     /// Who holds the machine's memory at the end of the window; absent if the main parts are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryLedger>,
+    /// Who holds how much of other wholes: the CPUs' time, the memory of control groups that are short of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ledgers: Vec<Ledger>,
     /// Numbers outside their normal ranges, the furthest first, whether or not a cause is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stands_out: Vec<Deviation>,
@@ -91,6 +94,34 @@ pub struct MemoryHolding {
     /// Its share of all memory.
     pub share: f64,
     /// How it is computed from /proc/meminfo.
+    pub how: String,
+}
+
+/// A whole, and who holds how much of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// What is divided: `CPU time`, `memory of the group`.
+    pub whole: String,
+    /// Whose it is.
+    pub subject: Subject,
+    /// Unit of the amounts: s, bytes.
+    pub unit: String,
+    /// All of it.
+    pub total: f64,
+    /// The holders, the largest first; their parts add up to the whole.
+    pub holders: Vec<Holding>,
+}
+
+/// The part of a whole that one holder has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Holding {
+    /// The holder, in words.
+    pub holder: String,
+    /// Its part.
+    pub amount: f64,
+    /// Its share of the whole.
+    pub share: f64,
+    /// How it is computed from what the kernel prints.
     pub how: String,
 }
 
@@ -130,6 +161,7 @@ impl Diagnosis {
             response_curves: Vec::new(),
             figures: Vec::new(),
             memory: None,
+            ledgers: Vec::new(),
             stands_out: Vec::new(),
             main_figures: Vec::new(),
         }
@@ -515,6 +547,9 @@ pub struct Finding {
     pub explains: Vec<String>,
     /// The key of the finding this one is an effect of.
     pub explained_by: Option<String>,
+    /// Keys of findings from other evidence that this cause leads to one to expect, where they raised its confidence by a step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmed_by: Vec<String>,
     /// Possible changes, best first.
     pub actions: Vec<Action>,
 }

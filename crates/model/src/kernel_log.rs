@@ -110,6 +110,7 @@ log_patterns! {
     // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei; the log of the board's own controller (ipmitool sel)
     "memory_error" MemoryModule => ["EDAC", " CE "] | ["EDAC", " UE "] | ["EDAC", "memory", "error"]
         | ["Memory failure: "] | ["[Hardware Error]", "memory error"] | ["orrectable ECC", "| Asserted"];
+    "machine_check_fatal" Message => ["Fatal Machine check"] | ["Fatal machine check"] | ["Processor context corrupt"];
     "machine_check" Message => ["Machine check events logged"] | ["Machine Check Exception"] | ["Machine Check: "]
         | ["Hardware error from APEI"] | ["[Hardware Error]", "ncorrected"];
     "thermal" Temperature => ["emperature above threshold"] | ["ower limit notification"],
@@ -254,7 +255,7 @@ word_lists! {
 
     /// The block layer.
     BLOCK: "/O error" | "medium error" | "target error" | "timeout error" | "transport error" | "protection error"
-        | "offline error";
+        | "offline error" | "IO error on backing device";
 
     /// Faults of a host adapter or its firmware.
     ADAPTER_FAULTS: "fault_state(" | "sending diag reset" | "SAS host is non-operational" | "FW in FAULT state"
@@ -315,7 +316,16 @@ pub fn is_memory_report(text: &str) -> bool {
         text.starts_with(|c: char| c.is_ascii_digit())
             && PAGE_COUNTS.contains(&text.trim_end().trim_start_matches(|c: char| c.is_ascii_digit()))
     };
-    MEMORY_REPORT.iter().any(|words| text.starts_with(words)) || counts_pages()
+    MEMORY_REPORT.iter().any(|words| text.starts_with(words)) || counts_pages() || slab_in_report(text).is_some()
+}
+
+/// Returns the name and the size in KiB of a cache in the list of unreclaimable slabs before an OOM kill: `dentry 120KB 140KB`
+/// (mm/slab_common.c: dump_unreclaimable_slab).
+pub fn slab_in_report(text: &str) -> Option<(&str, u64)> {
+    let mut words = text.split_whitespace();
+    let [name, used, total] = [words.next()?, words.next()?, words.next()?];
+    let kib = |word: &str| word.strip_suffix("KB")?.parse::<u64>().ok();
+    (words.next().is_none() && kib(used).is_some()).then(|| Some((name, kib(total)?)))?
 }
 
 /// The line after which the kernel lists the handlers of an interrupt that it is about to disable, and the prefix of
@@ -392,6 +402,18 @@ pub const UNMISTAKABLE: &[&str] = &[
     "listen queue of socket",
     ": no space left on device",
     ": No space left on device",
+    ": page allocation failure",
+    "possible memory allocation deadlock in ",
+    "[Hardware Error]: ",
+    "EDAC MC",
+    "Machine Check Exception: ",
+    "PCIe Bus Error: severity",
+    "Disabling IRQ #",
+    "rcu: INFO: ",
+    "BTRFS error (device ",
+    "BTRFS critical (device ",
+    "nvme nvme",
+    "bcache: ",
 ];
 
 /// Returns the prefilter's words; a relevant line contains at least one of them: the first of each pattern, and all

@@ -173,6 +173,9 @@ stack_patterns! {
         Task "the writeback of a file system", "Look at the flushing worker (kworker … flush-…) among the tasks" =>
             ["wb_wait_for_completion"] | ["__inode_wait_for_writeback"] | ["inode_wait_for_writeback"] | ["inode_sleep_on_writeback"] | ["wait_sb_inodes"]
             | ["bdi_sched_wait"];
+        Request "memory to be compacted for a large block, such as a huge page", "Let page faults not wait for huge pages (thp.defrag=defer), and see whether free memory is fragmented: /proc/buddyinfo" =>
+            ["congestion_wait", "compact_zone"] | ["reclaim_throttle", "compact_zone"] | ["compact_zone"] | ["isolate_migratepages"] | ["isolate_freepages"]
+            | ["migrate_pages", "compact_zone"];
         Request "memory to be reclaimed", "Look at what fills memory, and at the device that dirty pages are written to" =>
             ["throttle_direct_reclaim"] | ["reclaim_throttle"] | ["congestion_wait"] | ["wait_iff_congested"] | ["too_many_isolated"] | ["shrink_inactive_list"];
         Request "memory of its cgroup", "Compare memory.high and memory.max with what it needs" =>

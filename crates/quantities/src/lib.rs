@@ -37,6 +37,7 @@ pub mod protocol;
 pub mod qdisc;
 pub mod system;
 pub mod vmstat;
+pub mod whole;
 
 pub use declare::{Declaration, Quantity, column};
 pub use expression::{Expression, Pair, StepAmount, Sum, Term};

@@ -3,7 +3,7 @@
 use super::oom_holders::{DIRTY_CACHE, SHARED_MEMORY};
 use super::words::{after, between, number_after, says, until};
 use super::{LogMessage, passes_prefilter};
-use whyslow_model::kernel_log::is_memory_report;
+use whyslow_model::kernel_log::{is_memory_report, slab_in_report};
 
 /// Bytes of a page: the kernel lists processes in pages without stating their size.
 const PAGE: f64 = 4096.0;
@@ -11,6 +11,9 @@ const KIB: f64 = 1024.0;
 
 /// Start of the lines that report that a control group reached its limit.
 const GROUP_IS_FULL: &str = "Memory cgroup out of memory";
+
+/// Memory that is much on any machine, where nothing says how much there is.
+const MUCH: f64 = (1u64 << 30) as f64;
 
 /// Words of a line that reports that no process is left to kill.
 const NO_VICTIM: &str = "no killable processes";
@@ -56,12 +59,14 @@ impl OomKill {
         let process = process.map(|process| (format!("{} (pid {})", process.name, process.pid), process.bytes));
         let shared = |words: &str, bytes: Option<f64>| bytes.map(|bytes| (words.to_owned(), bytes));
         let of_victim = report.largest().filter(|process| process.pid == self.pid).map(|process| process.bytes);
-        let killed = self.resident.into_iter().chain(of_victim).reduce(f64::max)?;
+        // Of a log that ends before the kill, what held much is told all the same.
+        let killed = self.resident.into_iter().chain(of_victim).reduce(f64::max).or(self.is_cut.then_some(MUCH))?;
+        let of_slab = report.largest_slab.as_ref().map_or_else(String::new, |(name, _)| format!(", most of it {name}"));
         [
             process,
             shared(DIRTY_CACHE, report.dirty),
             shared(SHARED_MEMORY, report.shmem),
-            shared("unreclaimable kernel memory (slab)", report.slab),
+            shared(&format!("unreclaimable kernel memory (slab){of_slab}"), report.fixed_slab()),
             shared("caches of files and directories (slab), which reclaim could not free", report.caches),
         ]
         .into_iter()
@@ -99,6 +104,10 @@ pub struct MemoryReport {
     pub shmem: Option<f64>,
     /// Kernel memory in slabs that cannot be reclaimed.
     pub slab: Option<f64>,
+    /// The largest of these slabs, and its size.
+    pub largest_slab: Option<(String, f64)>,
+    /// The sum of those that are listed by name.
+    listed_slabs: f64,
     /// Kernel memory in slabs that can be reclaimed, and was not.
     pub caches: Option<f64>,
     /// All kernel memory of the group.
@@ -123,6 +132,7 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
     let mut found = Vec::new();
     let mut report = MemoryReport::default();
     let mut cut: Option<OomKill> = None;
+    let mut chosen: Option<OomKill> = None;
     for said in lines {
         if let Some((command, _)) = said.text.split_once(" invoked oom-killer") {
             report = MemoryReport::default();
@@ -138,10 +148,17 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
             kill.sequence = said.sequence;
             kill.times = said.times;
             found.push(kill);
+            chosen = None;
         } else {
+            if let Some((command, pid)) = victim(said.text) {
+                let (sequence, times) = (said.sequence, said.times);
+                chosen = Some(OomKill { command, pid, sequence, times, ..OomKill::default() });
+            }
             report.line(said.text.trim_start());
         }
     }
+    // Where the line of the kill itself was lost, the one before it names the process.
+    cut = chosen.or(cut);
     // In a log with kills, lines between them may be left out.
     if let Some(mut kill) = cut.filter(|_| found.is_empty()) {
         kill.group = report.group.take();
@@ -196,6 +213,13 @@ fn killed(line: &str) -> Option<OomKill> {
     })
 }
 
+/// Returns the process to be killed in `oom-kill:constraint=CONSTRAINT_NONE,...,task_memcg=/docker/1,task=python,pid=2953,uid=999`.
+fn victim(text: &str) -> Option<(String, u32)> {
+    let (_, rest) = after(text, "oom-kill:constraint=")?.rsplit_once(",task=")?;
+    let (command, rest) = rest.rsplit_once(",pid=")?;
+    Some((command.to_owned(), until(rest.trim_start(), |c| !c.is_ascii_digit()).parse().ok()?))
+}
+
 fn kib_after(text: &str, word: &str) -> Option<f64> {
     number_after::<u64>(text, word).map(|kib| kib as f64 * KIB)
 }
@@ -209,6 +233,11 @@ struct ProcessColumns {
 }
 
 impl MemoryReport {
+    /// Returns the kernel memory in slabs that cannot be reclaimed.
+    pub fn fixed_slab(&self) -> Option<f64> {
+        self.slab.or(Some(self.listed_slabs)).filter(|bytes| *bytes > 0.0)
+    }
+
     /// Returns the largest process listed.
     pub fn largest(&self) -> Option<&ListedProcess> {
         self.processes.first()
@@ -244,6 +273,12 @@ impl MemoryReport {
             self.shmem = number_after::<u64>(text, "shmem:").map(|pages| pages as f64 * PAGE);
         } else if text.starts_with("free:") {
             self.free = number_after::<u64>(text, "free:").map(|pages| pages as f64 * PAGE);
+        } else if let Some((name, kib)) = slab_in_report(text) {
+            let bytes = kib as f64 * KIB;
+            self.listed_slabs += bytes;
+            if self.largest_slab.as_ref().is_none_or(|(_, largest)| bytes > *largest) {
+                self.largest_slab = Some((name.to_owned(), bytes));
+            }
         } else if let Some((pages, what)) = text.split_once(' ')
             && let Ok(pages) = pages.parse::<u64>()
         {
@@ -317,6 +352,28 @@ impl MemoryReport {
 mod tests {
     use super::*;
     use crate::kernel_log::log;
+
+    #[test]
+    fn the_line_before_the_kill_names_the_process_too() {
+        let line = "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/docker/1,task=python,pid=2953,uid=999";
+        let kill = kills(log(&[line])).remove(0);
+        assert_eq!((&*kill.command, kill.pid, kill.in_group, kill.is_cut), ("python", 2953, false, false));
+    }
+
+    #[test]
+    fn the_largest_unreclaimable_slab_is_named_though_the_kill_is_not_shown() {
+        let lines = [
+            "ip invoked oom-killer: gfp_mask=0xc2cc0(GFP_KERNEL), order=3, oom_score_adj=0",
+            "Unreclaimable slab info:",
+            "Name                      Used          Total",
+            "dentry                   120KB        140KB",
+            "btrfs_extent_map     3207098KB    3375622KB",
+        ];
+        let (holder, bytes) = kills(log(&lines)).remove(0).holder().unwrap();
+        assert_eq!(holder, "unreclaimable kernel memory (slab), most of it btrfs_extent_map");
+        assert_eq!(bytes, 3_375_762.0 * KIB);
+        assert_eq!(kills(log(&lines[..4])).remove(0).holder(), None, "140 KiB is not much");
+    }
 
     #[test]
     fn a_kill_in_a_group_tells_what_filled_the_group() {

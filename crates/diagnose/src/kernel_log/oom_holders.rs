@@ -56,7 +56,7 @@ impl OomKill {
             left -= bytes;
             Some(MemoryHolder { kill: self.pid, name: name.to_owned(), pid: None, bytes })
         };
-        let kernel = report.kernel.or(match (report.slab, report.caches) {
+        let kernel = report.kernel.or(match (report.fixed_slab(), report.caches) {
             (None, None) => None,
             (slab, caches) => Some(slab.unwrap_or(0.0) + caches.unwrap_or(0.0)),
         });

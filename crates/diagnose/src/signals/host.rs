@@ -71,9 +71,11 @@ pub struct HostUse<'w> {
     reclaim: Reclaim<'w>,
     /// The reserved huge pages of the size with the most unused memory.
     pool: Option<Pool>,
-    /// The unreclaimable object cache that grew most, and its growth rate.
     /// The largest holder of memory of those that are seldom large.
     holder: Option<MemoryHolding>,
+    /// Memory that no holder accounts for.
+    unaccounted: Option<f64>,
+    /// The unreclaimable object cache that grew most, and its growth rate.
     growing_cache: Option<(&'w str, f64)>,
 }
 
@@ -87,6 +89,7 @@ impl<'w> HostUse<'w> {
         room: Option<&'w Room>,
         blocked: Option<&'w Blocked>,
     ) -> Self {
+        let ledger = ledger::memory(window);
         Self {
             window,
             cpus: window.newest::<Cpu>().len(),
@@ -106,7 +109,8 @@ impl<'w> HostUse<'w> {
             clock: Clock::of(window),
             reclaim: Reclaim::of(window, sources, tasks),
             pool: Pool::largest_unused(window),
-            holder: ledger::ledger(window).and_then(|ledger| ledger::seldom_large(&ledger).cloned()),
+            unaccounted: ledger.as_ref().map(ledger::unaccounted),
+            holder: ledger.as_ref().and_then(ledger::largest_seldom_large).cloned(),
             growing_cache: slab::fastest_growing_fixed(window),
             log: Logged::of(window),
             room,
@@ -453,23 +457,12 @@ impl<'w> HostUse<'w> {
         share_of_true(running.iter().map(|running| *running > 0.0)).filter(|_| running.len() > 1)
     }
 
-    /// Returns the memory that /proc/meminfo does not account for: a leak of the kernel or of a driver.
-    fn unaccounted(&self) -> Option<f64> {
-        let lru = sum([self.memory(|m| m.active), self.memory(|m| m.inactive)])?;
-        let slab = self.memory(|m| m.slab)?;
-        let known = [
-            self.memory(|m| m.page_tables),
-            self.memory(|m| m.kernel_stack),
-            self.memory(|m| m.percpu),
-            self.memory(|m| m.hugetlb).or_else(|| huge_pages::reserved(self.window)),
-            self.memory(|m| m.vmalloc_used),
-        ];
-        let held = lru + slab + sum(known).unwrap_or(0.0);
-        Some((self.memory(|m| m.mem_total)? - self.memory(|m| m.mem_free)? - held).max(0.0))
+    fn fixed_slab(&self) -> Option<f64> {
+        self.memory(|m| m.s_unreclaim).or_else(|| slab::all_fixed(self.window))
     }
 
-    fn fixed_slab(&self) -> Option<f64> {
-        self.memory(|m| m.s_unreclaim).or_else(|| slab::largest_fixed(self.window).map(|(_, bytes)| bytes))
+    fn file_caches(&self) -> Option<f64> {
+        self.memory(|m| m.s_reclaimable).or_else(|| slab::of_files(self.window).map(|(bytes, _)| bytes))
     }
 
     /// Returns the growth of the unreclaimable slab objects, in bytes per second; 0 unless they keep growing.
@@ -647,15 +640,18 @@ signals! { h: HostUse<'_>;
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat", normal (near 0.0 as "0 in the window") => h.grown(|v| v.oom_kill);
     "mem.oom_in_group" "flag" "1 if one of them was killed because of a control group's limit, which processes outside it cannot cause", "'Memory cgroup out of memory'; Δoom_kill", "/dev/kmsg, memory.events" => h.oom_in_group();
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat", normal (below 0.5), baseline true => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
-    "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo", normal "a few per cent of memory" => h.unaccounted();
-    "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo", normal (below 0.1) => over(h.unaccounted(), h.memory(|m| m.mem_total));
-    "mem.fixed_slab" "bytes" "objects of the kernel that cannot be reclaimed", "SUnreclaim; without it the largest cache that is no cache of files", "/proc/meminfo, /proc/slabinfo", normal "a few per cent of memory" => h.fixed_slab();
+    "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - all holders of the ledger", "/proc/meminfo", normal "a few per cent of memory" => h.unaccounted;
+    "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo", normal (below 0.1) => over(h.unaccounted, h.memory(|m| m.mem_total));
+    "mem.fixed_slab" "bytes" "objects of the kernel that cannot be reclaimed", "SUnreclaim; without it the sum of the listed caches that are no caches of files", "/proc/meminfo, /proc/slabinfo", normal "a few per cent of memory" => h.fixed_slab();
     "mem.fixed_slab_share" "ratio" "the same as a share of memory", "SUnreclaim / MemTotal", "/proc/meminfo, /proc/slabinfo", normal (below 0.1) => over(h.fixed_slab(), h.memory(|m| m.mem_total));
     "mem.fixed_slab_growth" "bytes/s" "how fast they grow; 0 where they do not keep growing", "ΔSUnreclaim / Δt over the latter half of the window", "/proc/meminfo", normal "0 bytes/s in the long run" => h.slab_growth();
     "mem.slab_exhausted_in" "s" "time until their growth has used up all memory and swap, where it is most of what uses that up", "room / rate at which it shrinks", "/proc/meminfo", normal "not about to run out" => h.slab_exhausts_in();
     "mem.holder" "text" "the largest holder of memory among shared memory and tmpfs, per-CPU data, vmalloc and kernel stacks", "max of Shmem, Percpu, VmallocUsed - KernelStack, KernelStack", "/proc/meminfo", normal "small, but where a database shares memory" => h.holder.as_ref().map(|holding| &*holding.holder);
     "mem.held" "bytes" "the memory that it holds", "Shmem, Percpu, KernelStack or VmallocUsed - KernelStack", "/proc/meminfo", normal "a few per cent of memory" => h.holder.as_ref().map(|holding| holding.bytes);
     "mem.held_share" "ratio" "the same as a share of memory", "held / MemTotal", "/proc/meminfo", normal "below 10 %, but where a database shares memory" => h.holder.as_ref().map(|holding| holding.share);
+    "mem.file_caches" "bytes" "caches of files and directories, which reclaim frees", "SReclaimable; without it the sum of dentry and inode caches", "/proc/meminfo, /proc/slabinfo", normal "large on a file server; they shrink when memory is needed" => h.file_caches();
+    "mem.file_caches_share" "ratio" "the same as a share of memory", "SReclaimable / MemTotal", "/proc/meminfo, /proc/slabinfo", normal "below half" => over(h.file_caches(), h.memory(|m| m.mem_total));
+    "mem.largest_file_cache" "text" "the largest of these caches", "max of slabs x size of a slab", "/proc/slabinfo, slabtop", normal "its name says which file system" => slab::of_files(h.window).map(|(_, largest)| largest);
     "mem.growing_cache" "text" "the object cache that grew most, of those that cannot be reclaimed", "max of Δ(slabs x size of a slab)", "/proc/slabinfo, slabtop", normal "its name says what allocates it: a file system, the network, a driver" => h.growing_cache.as_ref().map(|(name, _)| *name);
     "mem.growing_cache_rate" "bytes/s" "how fast it grew", "Δ(slabs x size of a slab) / Δt", "/proc/slabinfo, slabtop", normal (near 0.0) => h.growing_cache.as_ref().map(|(_, rate)| *rate);
     "mem.page_tables" "bytes" "page tables of all processes", "PageTables", "/proc/meminfo", normal "below 1 % of memory" => h.memory(|m| m.page_tables);

@@ -13,10 +13,14 @@ pub struct NodeUse<'w> {
     free_elsewhere: Option<f64>,
 }
 
-fn free_share(node: &Change<'_, Node>) -> Option<f64> {
+fn share(node: &Change<'_, Node>, part: fn(&Node) -> Option<f64>) -> Option<f64> {
     // The newest row that has the value: numastat prints counts and memory in separate tables.
     let newest = |f: fn(&Node) -> Option<f64>| node.course(f).last().map(|(_, value)| value);
-    over(newest(|n| n.mem_free.get()), newest(|n| n.mem_total.get()))
+    over(newest(part), newest(|n| n.mem_total.get()))
+}
+
+fn free_share(node: &Change<'_, Node>) -> Option<f64> {
+    share(node, |n| n.mem_free.get())
 }
 
 impl NodeUse<'_> {
@@ -36,6 +40,7 @@ signals! { n: NodeUse<'_>;
     "node.foreign_rate" "bytes/s" "the same per second", "Δnuma_foreign x page size / Δt", "/sys/devices/system/node, numastat", normal (near 65536.0) => n.change.rate(|n| n.numa_foreign).map(|pages| pages * n.page_size);
     "node.remote_share" "ratio" "share of the pages allocated on this node that tasks on CPUs of another one got, as wanted or not", "Δother_node / Δ(local_node + other_node)", "/sys/devices/system/node, numastat", normal "near 0, unless interleaving is wanted" => over(n.change.grown(|n| n.other_node), n.allocated());
     "node.free_share" "ratio" "share of its memory that is free", "MemFree / MemTotal", "/sys/devices/system/node, numastat -m", normal "as much as on the other nodes" => free_share(n.change);
+    "node.programs_share" "ratio" "share of its memory that programs have: page cache, which is reclaimed when needed, is not counted", "AnonPages / MemTotal", "/sys/devices/system/node, numastat -m", normal "about as much as on the other nodes" => share(n.change, |n| n.anon_pages.get());
     "node.free_elsewhere" "ratio" "the same of the other node with the largest", "max of MemFree / MemTotal", "/sys/devices/system/node, numastat -m", normal "as much as here" => n.free_elsewhere;
     "node.cpus" "text" "its CPUs", "cpulist", "/sys/devices/system/node", normal "as many as its share of the memory" => n.change.last().cpus.get();
 }

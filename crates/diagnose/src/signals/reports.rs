@@ -2,9 +2,10 @@
 
 use crate::signal::{Entity, over, ratio, signals};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use whyslow_model::catalogue::{Condition, Database, Drive, Latency, Monitor, Ping, Profile, Transfer, Zone};
+use whyslow_model::catalogue::{Condition, Database, Drive, Heap, Latency, Monitor, Ping, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
-use whyslow_model::window::Window;
+use whyslow_model::value::Counter;
+use whyslow_model::window::{Change, Window};
 
 /// Inputs of a transfer's signals.
 pub struct Timed<'w> {
@@ -31,9 +32,12 @@ signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
     "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
     "timed.options" "text" "options that decide what was measured", "command line, and what the tool prints of them", "output of dd, fio, iperf" => t.transfer.options.get();
+    "timed.settings" "text" "settings that the text around it tells", "commands and titles above it", "output of dd, fio, iperf" => t.transfer.settings.get();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
     "timed.operations" "1/s" "operations a second", "as printed", "output of fio, bonnie++" => t.transfer.operations.get();
+    "timed.stalled" "ratio" "share of its time in which nothing was moved", "intervals without a byte / all", "output of iperf3", normal (near 0.0) => t.transfer.stalled.get();
+    "timed.retransmits" "count" "TCP segments that were retransmitted", "sum of Retr", "output of iperf3", normal "below one in a hundred" => t.transfer.retransmits.get();
     "timed.cpu_share" "ratio" "CPU time it took, as a share of one CPU; near 1 it says nothing about the disk", "%CP", "output of bonnie++" => t.transfer.cpu_share.get();
     "timed.bytes" "bytes" "bytes moved", "as printed, or records x block size", "output of dd, iperf" => t.transfer.bytes.get();
     "timed.seconds" "s" "how long it took", "as printed", "output of dd, iperf" => t.seconds();
@@ -52,14 +56,17 @@ signals! { t: Timed<'_>;
     "timed.lost" "ratio" "share of its time that the fastest one's rate would have saved", "1 - rate / fastest rate", "output of dd, iperf" => t.lost();
 }
 
-/// Iterates over its options, except those that have signals of their own.
+/// Iterates over its options and the settings around it, except those that have signals of their own. A title may only say
+/// what the options are.
 fn other_options(transfer: &Transfer) -> impl Iterator<Item = &str> {
-    transfer.options.get().unwrap_or_default().split(", ").filter(|option| !option.starts_with("window="))
+    let all = [&transfer.options, &transfer.settings];
+    let all = all.into_iter().flat_map(|all| all.get().unwrap_or_default().split(", "));
+    all.filter(|option| !["window=", "title="].iter().any(|name| option.starts_with(name)))
 }
 
-/// Returns the I/O scheduler among its options.
+/// Returns the I/O scheduler among the settings around it.
 fn scheduler(transfer: &Transfer) -> Option<&str> {
-    transfer.options.get()?.split(", ").find_map(|option| option.strip_prefix("scheduler="))
+    transfer.settings.get()?.split(", ").find_map(|option| option.strip_prefix("scheduler="))
 }
 
 /// Common properties of comparable transfers: the tool, where it read or wrote, and the options that matter.
@@ -318,6 +325,49 @@ signals! { m: Monitor;
     "monitor.waiters" "count" "threads that wait for it", "waiting to lock", "jstack", normal "0 or a few" => m.waiters.get();
     "monitor.holder" "text" "the thread that holds it", "locked", "jstack", normal "another thread each time" => m.holder.get();
     "monitor.place" "text" "the method that this thread is in", "its innermost frame", "jstack", normal "a short method" => m.place.get();
+}
+
+/// Inputs of the signals of a Java program's heap.
+pub struct HeapUse<'w> {
+    change: Change<'w, Heap>,
+    window: &'w Window,
+}
+
+impl HeapUse<'_> {
+    /// Returns the part of the old generation in use at the end, if that is known for all collections in the window: after one
+    /// of the whole heap, what is left is what the program needs.
+    fn fill(&self) -> Option<f64> {
+        self.change.course(|heap| heap.old_fill.get()).map(|(_, fill)| fill).reduce(f64::min)
+    }
+
+    fn share(&self, time: impl Fn(&Heap) -> Counter) -> Option<f64> {
+        over(self.change.grown(time).map(|ns| ns / 1e9), Some(self.window.seconds()))
+    }
+
+    /// Returns the share of its life that the program spent in collections of the whole heap.
+    fn share_of_life(&self) -> Option<f64> {
+        let last = self.change.last();
+        over(last.full_time.get().map(|ns| ns as f64), last.uptime.get())
+    }
+}
+
+signals! { h: HeapUse<'_>;
+    "heap.full_gc_share" "ratio" "share of the time in which the program was stopped for collections of its whole heap", "ΔFGCT / Δt", "jstat -gc, -gcutil", normal (below 0.02) => h.share(|heap| heap.full_time);
+    "heap.full_gc_rate" "1/s" "collections of the whole heap", "ΔFGC / Δt", "jstat -gc, -gcutil", normal (below 0.05) => h.change.rate(|heap| heap.full_collections);
+    "heap.young_gc_share" "ratio" "share of the time in which it was stopped for collections of its young generation", "ΔYGCT / Δt", "jstat -gc, -gcutil", normal (below 0.05) => h.share(|heap| heap.young_time);
+    "heap.full_gc_share_of_life" "ratio" "share of the time since the program started in collections of its whole heap", "FGCT / Timestamp", "jstat -t", normal (below 0.02) => h.share_of_life();
+    "heap.old_fill" "ratio" "used part of the old generation: the least in the window, as after a collection", "min(OU / OC)", "jstat -gc, -gcutil", normal "below 80 % after a collection" => h.fill();
+    "heap.old_used" "bytes" "used memory of the old generation at the end", "OU", "jstat -gc", normal "what the program keeps" => h.change.last().old_used.get();
+}
+
+/// Returns the heap of every Java program.
+pub fn heaps(window: &Window) -> Vec<Entity> {
+    let all = window.changes::<Heap>().into_iter();
+    all.map(|change| {
+        let name = change.last().program.to_string();
+        Entity::of(Subject::new("process", name), &HeapUse { change, window })
+    })
+    .collect()
 }
 
 /// Returns every lock that threads wait for.

@@ -11,6 +11,20 @@ pub fn largest_fixed(window: &Window) -> Option<(&str, f64)> {
     fixed.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// Returns the memory of all unreclaimable caches that are listed.
+pub fn all_fixed(window: &Window) -> Option<f64> {
+    let fixed = window.newest::<Slab>().into_values().filter(|slab| !is_reclaimable(&slab.cache));
+    fixed.filter_map(|slab| slab.bytes.get()).reduce(|a, b| a + b)
+}
+
+/// Returns the caches of files and directories: their sum, and the name of the largest.
+pub fn of_files(window: &Window) -> Option<(f64, &str)> {
+    let caches = window.newest::<Slab>().into_values().filter(|slab| is_reclaimable(&slab.cache));
+    let caches: Vec<(&str, f64)> = caches.filter_map(|slab| Some((&*slab.cache, slab.bytes.get()?))).collect();
+    let (largest, _) = caches.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((caches.iter().map(|(_, bytes)| bytes).sum(), largest))
+}
+
 /// Returns the unreclaimable cache that grew most over the window, and its growth rate.
 pub fn fastest_growing_fixed(window: &Window) -> Option<(&str, f64)> {
     let changes = window.changes::<Slab>().into_iter().filter(|slab| !is_reclaimable(slab.key()));
@@ -59,6 +73,7 @@ mod tests {
         let window = Window::new(vec![snapshot]);
         assert_eq!(largest_fixed(&window), Some(("kmalloc-64", 7e9)));
         assert_eq!(fastest_growing_fixed(&window), None, "one reading");
+        assert_eq!((of_files(&window), all_fixed(&window)), (Some((17e9, "dentry")), Some(8e9)));
     }
 
     #[test]

@@ -83,9 +83,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
     row.time = (seconds * SECOND).into();
     row.rate = (bytes / seconds).into();
     row.block = block.into();
-    let mut options = command.map(options).unwrap_or_default();
-    options.set("scheduler", context.scheduler(line));
-    row.options = options.state();
+    row.options = command.map(options).unwrap_or_default().state();
     Ok(())
 }
 

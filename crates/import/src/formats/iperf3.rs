@@ -6,6 +6,7 @@ use crate::prelude::*;
 use crate::run_options::{RunOptions, size, value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use whyslow_model::catalogue::Transfer;
 
 pub const FORMAT: Format = Format {
     name: "iperf3",
@@ -88,7 +89,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
         } else if is_heading(text) {
             are_totals = heads_totals(text);
         } else if let Some((stream, from, result)) = interval(text).filter(|_| !are_totals) {
-            intervals.add(line.number, stream, from, result);
+            intervals.add(line.number, stream, from, result, retransmits(text));
         }
     }
     if totals.is_empty()
@@ -96,6 +97,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
     {
         let row = mean.record(run, line, FORMAT.name, &peer);
         row.options = options_of(command, protocol, streams).state();
+        intervals.record(row);
     }
     let totals = [whole(&totals, "receiver"), whole(&totals, "sender")];
     // Received data counts; a sender that was interrupted knows only what it sent.
@@ -106,6 +108,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
         let window = window.filter(|_| protocol != Some("UDP") && streams <= 1);
         row.window = window.and_then(|bytes| number(&bytes)).into();
         row.options = options_of(command, protocol, streams).state();
+        intervals.record(row);
     }
     Ok(())
 }
@@ -140,7 +143,16 @@ fn interval(text: &str) -> Option<(&str, f64, IperfResult)> {
     (seconds > 0.0).then_some((stream, from, IperfResult { bytes: 0.0, seconds, rate: 0.0 }))
 }
 
-/// Intervals of a test whose end is missing.
+/// Returns the segments retransmitted in an interval: `694 Kbits/sec    2   1.41 KBytes`.
+fn retransmits(text: &str) -> Option<f64> {
+    let words: Vec<&str> = text.split_once("bits/sec")?.1.split_whitespace().collect();
+    match words[..] {
+        [count, _, window] if window.ends_with("Bytes") => number(count),
+        _ => None,
+    }
+}
+
+/// Intervals of a test.
 #[derive(Default)]
 struct Intervals {
     /// Intervals by stream; `SUM` is the sum of all.
@@ -156,16 +168,21 @@ struct StreamIntervals {
     end: f64,
     /// Whether an interval in between is missing.
     has_gap: bool,
+    /// Seconds of the intervals in which nothing was moved.
+    stalled: f64,
+    retransmits: Option<f64>,
 }
 
 impl Intervals {
-    fn add(&mut self, line: u32, stream: &str, from: f64, result: IperfResult) {
+    fn add(&mut self, line: u32, stream: &str, from: f64, result: IperfResult, retransmits: Option<f64>) {
         let sum = self.streams.entry(stream.trim().to_owned()).or_insert(StreamIntervals {
             line,
             bytes: 0.0,
             seconds: 0.0,
             end: from,
             has_gap: false,
+            stalled: 0.0,
+            retransmits: None,
         });
         // A total whose last word was wrapped begins at the same time as the first interval.
         if from < sum.end - 0.05 {
@@ -175,12 +192,33 @@ impl Intervals {
         sum.bytes += result.bytes;
         sum.seconds += result.seconds;
         sum.end = from + result.seconds;
+        sum.stalled += if result.bytes == 0.0 { result.seconds } else { 0.0 };
+        let is_first = sum.seconds == result.seconds;
+        let before = if is_first { Some(0.0) } else { sum.retransmits };
+        sum.retransmits = before.zip(retransmits).map(|(before, count)| before + count);
+    }
+
+    /// Returns those of the sum, or of the only stream.
+    fn whole(&self) -> Option<&StreamIntervals> {
+        let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
+        self.streams.get("SUM").or(only)
+    }
+
+    /// Records what only the intervals show.
+    fn record(&self, row: &mut Transfer) {
+        let is_complete = |whole: &&StreamIntervals| {
+            let seconds = row.time.get().map_or(0.0, |ns| ns / SECOND);
+            let begins = whole.end - whole.seconds;
+            !whole.has_gap && begins < 0.05 && whole.seconds > 0.0 && (whole.seconds - seconds).abs() < 0.1 * seconds
+        };
+        let Some(whole) = self.whole().filter(is_complete) else { return };
+        row.stalled = (whole.stalled / whole.seconds).into();
+        row.retransmits = whole.retransmits.into();
     }
 
     /// Returns the mean over all intervals: of the sum with several streams, since without it some could be missing.
     fn mean(&self) -> Option<(u32, IperfResult)> {
-        let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
-        let StreamIntervals { line, bytes, seconds, has_gap, .. } = *self.streams.get("SUM").or(only)?;
+        let StreamIntervals { line, bytes, seconds, has_gap, .. } = *self.whole()?;
         (!has_gap).then_some((line, IperfResult { bytes, seconds, rate: bytes / seconds }))
     }
 }

@@ -43,6 +43,7 @@ mod ipcs;
 mod iperf;
 mod iperf3;
 mod jstack;
+mod jstat;
 pub(crate) mod kernel_files;
 pub(crate) mod kernel_log;
 pub mod kernel_names;
@@ -60,6 +61,7 @@ mod mdadm;
 mod mdstat;
 mod memcached;
 mod meminfo;
+mod mii_tool;
 mod mkfs_xfs;
 mod mount;
 mod mountstats;
@@ -78,6 +80,7 @@ mod parted;
 mod pcp;
 mod perf_report;
 mod perf_stat;
+mod pg_activity;
 mod pidstat;
 mod pidstat_headerless;
 mod ping;
@@ -230,6 +233,7 @@ pub const FORMATS: &[Format] = &[
     bonnie::FORMAT,
     iozone::FORMAT,
     perf_stat::FORMAT,
+    pg_activity::FORMAT,
     perf_report::FORMAT,
     df::FORMAT,
     smartctl::FORMAT,
@@ -252,6 +256,7 @@ pub const FORMATS: &[Format] = &[
     parted::FORMAT,
     spmgr::FORMAT,
     multipath::FORMAT,
+    mii_tool::FORMAT,
     mkfs_xfs::FORMAT,
     nfsiostat::FORMAT,
     nfsstat::FORMAT,
@@ -282,6 +287,7 @@ pub const FORMATS: &[Format] = &[
     virsh::DUMPXML,
     ceph::FORMAT,
     jstack::FORMAT,
+    jstat::FORMAT,
     raid_controller::MEGACLI,
     raid_controller::STORCLI,
     raid_controller::SSACLI,

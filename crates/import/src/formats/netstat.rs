@@ -29,7 +29,7 @@ pub const PROTOCOLS: Format = Format {
     starts: |lines| {
         let title = lines.peek(0).and_then(section_title).filter(|name| SECTIONS.contains(name)).map(str::to_owned);
         (title.is_some() && lines.peek(1).is_some_and(|l| l.starts_with(' ')))
-            || lines.next_is(|line| indented(line).is_some_and(|text| counter("", text).is_some()))
+            || lines.next_is(|line| alone(line).is_some())
     },
     read: statistics,
     ..Format::NEW
@@ -126,7 +126,7 @@ fn statistics(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) ->
                 break;
             }
             section = name.to_owned();
-        } else if !text.starts_with([' ', '\t']) {
+        } else if !text.starts_with([' ', '\t']) && alone(text).is_none() {
             break;
         } else if let Some((metric, count)) = counter(&section, text.trim()) {
             // So does a repeated counter, if grep left no sections.
@@ -151,6 +151,13 @@ fn indented(line: &str) -> Option<&str> {
     line.strip_prefix("    ").filter(|text| text.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
+/// Returns the metric and count of a line that no title precedes: it is indented, or has a phrase that nothing else prints.
+fn alone(line: &str) -> Option<(&'static str, u64)> {
+    const LEAST_WORDS: usize = 4;
+    let is_phrase = |text: &&str| text.split_whitespace().count() >= LEAST_WORDS && !text.contains(':');
+    counter("", indented(line).or(Some(line.trim()).filter(is_phrase))?)
+}
+
 /// Returns the metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`. If grep left no section title,
 /// `section` is empty, and only counters that occur in a single section are known.
 fn counter(section: &str, text: &str) -> Option<(&'static str, u64)> {
@@ -173,6 +180,16 @@ fn counter(section: &str, text: &str) -> Option<(&'static str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phrases_that_grep_left_are_rates_between_two_times() {
+        let text = "$ date; netstat -s | grep -i listen\nFri May  5 15:39:58 CST 2017\n\
+            1641685 times the listen queue of a socket overflowed\n1641685 SYNs to LISTEN sockets ignored\n\
+            $ date; netstat -s | grep -i listen\nFri May  5 15:39:59 CST 2017\n\
+            1641906 times the listen queue of a socket overflowed\n1641906 SYNs to LISTEN sockets ignored\n";
+        let window = window_of(text);
+        assert_eq!(window.change::<Protocol>().unwrap().grown(|p| p.tcp_ext_listen_overflows), Some(221.0));
+    }
     use crate::testing::{fixture, refusal_of, row_of, window_of};
     use whyslow_model::value::Counter;
 

@@ -109,6 +109,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
             match name {
                 "MemTotal" => row.mem_total = (value * MIB).into(),
                 "MemFree" => row.mem_free = (value * MIB).into(),
+                "AnonPages" => row.anon_pages = (value * MIB).into(),
                 // The catalogue uses the same names.
                 name => {
                     row.set(name, value as u64);

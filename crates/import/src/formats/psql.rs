@@ -100,9 +100,9 @@ fn table_that_starts(lines: &mut Lines<'_>) -> Option<Table> {
 }
 
 /// A row of a view, by column name.
-struct ViewRow {
-    line: u32,
-    values: BTreeMap<String, String>,
+pub(super) struct ViewRow {
+    pub line: u32,
+    pub values: BTreeMap<String, String>,
 }
 
 impl ViewRow {
@@ -317,7 +317,8 @@ fn interval(text: &str) -> Option<f64> {
     (time.is_empty() || time.matches(':').count() == 2).then_some(days * clock::DAY + seconds)
 }
 
-fn activity(rows: &[ViewRow], run: &mut ToolRun) {
+/// Records what the sessions do.
+pub(super) fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     // The statement that shows the view starts when the view is shown.
     let are_known = rows.iter().all(|row| row.text("query_start").is_none() || row.time("query_start").is_some());
     let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max).filter(|_| are_known);

@@ -3,6 +3,7 @@
 use crate::clock::{self, PrintedTime};
 use crate::command::CommandLine;
 use crate::formats::is_fully_read;
+use crate::kernel_file::file_path;
 use crate::print_steps::PrintSteps;
 use crate::printed_files::PrintedFiles;
 
@@ -14,6 +15,8 @@ pub struct LastCommand {
     pub(super) files: Option<PrintedFiles>,
     /// Files that the same command line prints after that.
     pub(super) steps: Option<PrintSteps>,
+    /// Whether no command printed these, but a title of the text names them.
+    is_named_by_text: bool,
     prints_epoch: bool,
     /// Whether a number alone on a line can only come from `nproc`.
     pub(super) counts_cpus: bool,
@@ -49,9 +52,24 @@ impl LastCommand {
         Self { files: line.as_ref().and_then(|line| PrintedFiles::of(line, None)), line, ..Self::default() }
     }
 
+    /// Creates the command that would print the only file of /proc or /sys that a title names: `memory (/proc/pressure/memory):`.
+    pub fn in_title(text: &str) -> Option<Self> {
+        let title =
+            text.trim_end().strip_suffix(':').filter(|text| text.contains("/proc/") || text.contains("/sys/"))?;
+        let words = title.split(|c: char| c.is_whitespace() || "()[]`'\",".contains(c));
+        let mut paths = words.filter_map(file_path);
+        let path = paths.next().filter(|_| paths.next().is_none())?;
+        let files = Some(PrintedFiles::Of(vec![path.to_owned()]));
+        Some(Self { files, is_named_by_text: true, ..Self::default() })
+    }
+
     /// Returns the same command for text within its output, which is not the command's own.
     pub fn within(&self) -> Self {
         Self { line: None, files: None, steps: None, ..self.clone() }
+    }
+
+    pub fn is_named_by_text(&self) -> bool {
+        self.is_named_by_text
     }
 
     pub fn line(&self) -> Option<&CommandLine> {

@@ -6,9 +6,11 @@ mod output_context;
 mod prompt_hosts;
 mod scheduler;
 mod shell_variables;
+mod told;
 
 pub use output_context::OutputContext;
 pub use shell_variables::ShellVariables;
+pub use told::is_change;
 
 use crate::banner::Banner;
 use crate::clock::PrintedTime;
@@ -18,12 +20,13 @@ use crate::kernel_file::KernelFile;
 use crate::print_steps::PrintSteps;
 use crate::printed_files::{PrintedFiles, folder_after};
 use crate::prompt::host_at_prompt;
+use crate::run_options::RunOptions;
 use crate::tool_run::ToolRun;
 use crate::typed_command::TypedCommand;
 use clock::SessionClock;
 use last_command::LastCommand;
 use prompt_hosts::PromptHosts;
-use scheduler::Scheduler;
+use told::ToldSettings;
 use whyslow_model::value::Name;
 
 /// Follows the prompts, printed times, banners and sentences of a capture, so that an output is read with what precedes it.
@@ -35,8 +38,7 @@ pub struct ShellSession {
     folder: Option<String>,
     container: Option<EnteredContainer>,
     hosts: PromptHosts,
-    /// I/O scheduler that a command set or a sentence names.
-    scheduler: Option<Scheduler>,
+    told: ToldSettings,
     banner: Option<Banner>,
     /// Whether an output was read since the last banner.
     is_past_banner: bool,
@@ -64,7 +66,7 @@ impl ShellSession {
         let TypedCommand { command, text, variables, .. } = typed;
         self.variables = variables;
         self.enter_container(&command);
-        self.sentence(&text, number);
+        self.told.command(&text, number);
         self.folder = folder_after(&text, self.folder.as_deref());
         self.hosts.enter(command.remote_host(), host_at_prompt(&text));
         self.banner = None;
@@ -88,9 +90,12 @@ impl ShellSession {
         };
     }
 
-    /// Reads a sentence or command line that may name an I/O scheduler.
-    pub fn sentence(&mut self, text: &str, number: u32) {
-        self.scheduler = Scheduler::named(text, number).or(self.scheduler.take());
+    /// Reads a line that is neither a command nor output: it may tell a setting.
+    pub fn sentence(&mut self, text: &str, number: u32, is_below_output: bool) {
+        self.told.sentence(text, number, is_below_output);
+        if let Some(last) = LastCommand::in_title(text) {
+            self.last = last;
+        }
     }
 
     /// Takes the machine from a banner. Returns its name at the last prompt if that differs and was used until now.
@@ -187,6 +192,11 @@ impl ShellSession {
     /// Returns true if kernel messages stand among other lines.
     pub fn is_console(&self) -> bool {
         self.is_console
+    }
+
+    /// Returns the settings in effect for the output on a line, as far as the text tells them.
+    pub fn told(&self, line: u32) -> RunOptions {
+        self.told.at(line)
     }
 
     pub fn host(&self) -> Option<Name> {

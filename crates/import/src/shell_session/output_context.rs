@@ -96,9 +96,4 @@ impl<'s> OutputContext<'s> {
     pub fn at_time_of_day(self, time: f64) -> PrintedTime {
         self.0.clock.at_time_of_day(time)
     }
-
-    /// Returns the I/O scheduler in use for the output on a line, as far as the text says.
-    pub fn scheduler(self, line: u32) -> Option<&'static str> {
-        self.0.scheduler.as_ref().and_then(|scheduler| scheduler.at(line))
-    }
 }

@@ -12,10 +12,13 @@ family_group! {
         tool: state word "whyslow.transfer.tool" "what measured it";
         what: state label "whyslow.transfer.what" "the file or the other end";
         options: state label "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
+        settings: state label "whyslow.transfer.settings" "settings that the text around it tells: title=MTU 9000, vm.dirty_ratio=10";
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";
         operations: gauge count "whyslow.transfer.operations" "operations a second, as measured";
+        stalled: gauge ratio "whyslow.transfer.stalled" "share of its time in which nothing was moved";
+        retransmits: gauge count "whyslow.transfer.retransmits" "TCP segments that were retransmitted";
         cpu_share: gauge ratio "whyslow.transfer.cpu_share" "CPU time it took, as a share of one CPU";
         block: gauge bytes "whyslow.transfer.block" "bytes asked for at a time";
         window: gauge bytes "whyslow.transfer.window" "socket buffer, the smaller one if both ends' are known";
@@ -53,6 +56,17 @@ family_group! {
         waiters: gauge count "thread.monitor.waiters" "threads that wait for it";
         holder: state label "thread.monitor.holder" "the thread that holds it";
         place: state word "thread.monitor.place" "the method that this thread is in";
+    }
+
+    /// The heap of a Java program, and how it is collected.
+    heap: Heap by program: Name of process, from "output of jstat" only captures {
+        uptime: gauge ns "jvm.uptime" "time since the program started; absent if that is not printed";
+        young_collections: counter count "jvm.gc.young.count" "collections of the young generation";
+        young_time: counter ns "jvm.gc.young.time" "time that these stopped the program";
+        full_collections: counter count "jvm.gc.full.count" "collections of the whole heap";
+        full_time: counter ns "jvm.gc.full.time" "time that these took";
+        old_fill: gauge ratio "jvm.memory.old.fill" "used part of the old generation";
+        old_used: gauge bytes "jvm.memory.old.used" "used memory of the old generation; absent if only its share is printed";
     }
 
     /// Where a program was stopped while it did not run: the same stack of functions of the kernel, of all its threads together.

@@ -146,6 +146,7 @@ family_group! {
     node: Node by node: u32, from "/sys/devices/system/node" since boot {
         mem_total: gauge bytes "system.numa.memory.limit" "memory of the node";
         mem_free: gauge bytes "system.numa.memory.free" "free memory of the node";
+        anon_pages: gauge bytes "system.numa.memory.anon" "memory of programs on the node";
         numa_hit: counter count "system.numa.hit" "pages allocated here as wanted";
         numa_miss: counter count "system.numa.miss" "pages allocated here although another node was preferred";
         numa_foreign: counter count "system.numa.foreign" "pages preferred here but allocated on another node";

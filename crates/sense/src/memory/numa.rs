@@ -51,6 +51,8 @@ fn parse_meminfo(text: &str, row: &mut Node) -> Result<(), SourceError> {
             row.mem_total = value.into();
         } else if name.ends_with(" MemFree") {
             row.mem_free = value.into();
+        } else if name.ends_with(" AnonPages") {
+            row.anon_pages = value.into();
         }
     }
     Ok(())
@@ -75,13 +77,13 @@ mod tests {
     fn memory_is_in_bytes_and_allocations_in_pages() {
         let mut row = Node::new(0);
         parse_meminfo(
-            "Node 0 MemTotal:        4417752 kB\nNode 0 MemFree:  8 kB\nNode 0 HugePages_Total:     0\n",
+            "Node 0 MemTotal:        4417752 kB\nNode 0 MemFree:  8 kB\nNode 0 AnonPages: 4 kB\nNode 0 HugePages_Total:     0\n",
             &mut row,
         )
         .unwrap();
         parse_numastat("numa_hit 2249040\nlocal_node 7\nother_node 0\n", &mut row).unwrap();
         assert_eq!(row.mem_total.get(), Some(4_417_752.0 * 1024.0));
-        assert_eq!(row.mem_free.get(), Some(8192.0));
+        assert_eq!((row.mem_free.get(), row.anon_pages.get()), (Some(8192.0), Some(4096.0)));
         assert_eq!(row.numa_hit.get(), Some(2_249_040));
         assert_eq!(row.other_node.get(), Some(0));
         assert_eq!(row.numa_miss.get(), None);

@@ -137,10 +137,13 @@ fn headline(canvas: &mut Canvas, finding: &Finding, column: usize, is_effect: bo
     }
     line.push(Piece::new(ink, words::headline(finding)));
     canvas.paragraph(column, column + 2, &line);
+    let confirmed = if finding.confirmed_by.is_empty() { "" } else { ", confirmed by " };
     let figures = [
         bold(words::time_lost(finding)),
         plain(" · confidence "),
         plain(finding.confidence.word()),
+        plain(confirmed),
+        plain(finding.confirmed_by.join(" and ")),
         dim(" · "),
         dim(&finding.id),
     ];

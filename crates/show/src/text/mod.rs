@@ -36,7 +36,8 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use finding::Findings;
 use whyslow_model::diagnosis::{
-    Action, BlindSpot, CaptureComparison, Diagnosis, MemoryHolding, MemoryLedger, NotCleared, Origin, RuledOut,
+    Action, BlindSpot, CaptureComparison, Diagnosis, Holding, Ledger, MemoryHolding, MemoryLedger, NotCleared, Origin,
+    RuledOut,
 };
 
 /// Options for drawing text.
@@ -90,16 +91,37 @@ pub fn brief_lines(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> Ve
 }
 
 /// Draws who holds the machine's memory.
-fn ledger(canvas: &mut Canvas, memory: Option<&MemoryLedger>) {
-    let Some(MemoryLedger { total, holders }) = memory else { return };
-    canvas.blank();
-    let total = human::quantity(*total, "bytes");
-    canvas.paragraph(0, 2, &[bold(format!("Who holds the {total} of memory"))]);
-    for MemoryHolding { holder, bytes, share, how } in holders {
-        let size = Piece::cell(Ink::Bold, human::quantity(*bytes, "bytes"), 10);
-        let share = Piece::cell(Ink::Plain, human::share(*share), 6);
-        canvas.paragraph(2, 22, &[size, plain("  "), share, plain("  "), plain(holder), plain("  "), dim(how)]);
+/// Draws who holds how much of each whole.
+fn ledgers(canvas: &mut Canvas, diagnosis: &Diagnosis) {
+    if let Some(MemoryLedger { total, holders }) = &diagnosis.memory {
+        ledger_title(canvas, *total, "bytes", "memory");
+        for MemoryHolding { holder, bytes, share, how } in holders {
+            holding(canvas, &human::quantity(*bytes, "bytes"), *share, holder, how);
+        }
     }
+    for Ledger { whole, subject, unit, total, holders } in &diagnosis.ledgers {
+        let of = if subject.kind == "host" { whole.clone() } else { format!("{whole} {}", subject.name) };
+        ledger_title(canvas, *total, unit, &of);
+        for Holding { holder, amount, share, how } in holders {
+            holding(canvas, &human::quantity(*amount, unit), *share, holder, how);
+        }
+    }
+}
+
+fn ledger_title(canvas: &mut Canvas, total: f64, unit: &str, whole: &str) {
+    let total = human::quantity(total, unit);
+    let title = match unit {
+        "s" => format!("Where the {total} of {whole} went"),
+        _ => format!("Who holds the {total} of {whole}"),
+    };
+    canvas.blank();
+    canvas.paragraph(0, 2, &[bold(title)]);
+}
+
+fn holding(canvas: &mut Canvas, amount: &str, share: f64, holder: &str, how: &str) {
+    let amount = Piece::cell(Ink::Bold, amount, 10);
+    let share = Piece::cell(Ink::Plain, human::share(share), 6);
+    canvas.paragraph(2, 22, &[amount, plain("  "), share, plain("  "), plain(holder), plain("  "), dim(how)]);
 }
 
 /// Draws everything: findings with evidence and effects, causes that were ruled out, blind spots, overhead; the answer last.
@@ -111,7 +133,7 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     ruled_out(canvas, &diagnosis.ruled_out);
     not_cleared(canvas, &diagnosis.not_cleared);
     finding::deviations(canvas, &diagnosis.stands_out);
-    ledger(canvas, diagnosis.memory.as_ref());
+    ledgers(canvas, diagnosis);
     blind_spots(canvas, &diagnosis.blind_spots);
     comparisons(canvas, &diagnosis.comparisons);
     finding::figures(canvas, &diagnosis.figures);

@@ -127,7 +127,9 @@ fn listening_socket(text: &str) -> Option<MessageSubject> {
 
 /// Finds the interface of a driver's message.
 fn interface(text: &str) -> Option<MessageSubject> {
-    if let Some(name) = word_after(text, "for interface ") {
+    let named = ["for interface ", "NETDEV WATCHDOG: "].iter().find_map(|words| word_after(text, words));
+    // Since 6.2 the interface stands before: `enp3s0: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5376 ms`.
+    if let Some(name) = named.filter(|name| !["(", "CPU"].iter().any(|other| name.starts_with(other))) {
         return Some(MessageSubject::new("interface", name));
     }
     let mut names = text.split([' ', ':', ',', '(', ')']).filter(|word| is_interface(word));

@@ -58,6 +58,18 @@ impl Parser {
         true
     }
 
+    /// Parses `bcache: bch_count_backing_io_errors() sdd: IO error on backing device, unrecoverable` (drivers/md/bcache/io.c).
+    pub(super) fn cached_disk(&mut self, text: &str) -> bool {
+        let Some((before, _)) = text.split_once(": IO error on backing device") else { return false };
+        let device = before.rsplit(' ').next().unwrap_or(before);
+        let target = self.errors.known.target_of(device);
+        // The driver of the disk reports the same request.
+        if self.errors.events.last().is_none_or(|last| last.target != target || last.device.is_some()) {
+            self.push(target, Kind::Request).device = Some(device.to_owned());
+        }
+        true
+    }
+
     /// Returns the index of the preceding event, if it is the reason why this request failed.
     fn reason_of(&self, target: &str, kind: Kind) -> Option<usize> {
         let settled = |name: &str| self.errors.known.settled(name);

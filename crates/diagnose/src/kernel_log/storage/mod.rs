@@ -106,6 +106,7 @@ impl Parser {
             || self.result(text)
             || self.held_back(text)
             || self.failed_request(text)
+            || self.cached_disk(text)
             || self.device_state(text)
             || self.ata(text)
             || self.ide(text)

@@ -42,6 +42,13 @@ pub fn begins_next(lines: &mut Lines<'_>, files: &PrintedFiles) -> bool {
     known.is_some_and(|count| count > 0) || (lines.next_is(is_content) && !another_output_starts(lines, FORMAT.name))
 }
 
+/// Returns true if the next lines are certainly those of these files, and not of others.
+pub fn are_next(lines: &mut Lines<'_>, files: &PrintedFiles) -> bool {
+    let PrintedFiles::Of(paths) = files else { return false };
+    let path = paths.first().filter(|path| !is_one_line(path));
+    path.and_then(|path| lines_of(lines, 0, path)).is_some_and(|count| count > 0)
+}
+
 /// Returns a path alone on a line, if its content follows; a list of paths does not count.
 fn lone_path(lines: &mut Lines<'_>) -> Option<String> {
     let path = lines.peek(0).and_then(|text| file_path(text.trim_end_matches(':')))?.to_owned();

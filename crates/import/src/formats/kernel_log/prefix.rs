@@ -198,9 +198,13 @@ fn dated(text: &str) -> Option<LogPrefix<'_>> {
     Some(LogPrefix { printed: Some(stamp), ..sent(&text[length..]).behind(length) })
 }
 
-/// Parses ` host kernel: `, and the prefix that dmesg prints after it.
+/// Parses ` host kernel: `, and the prefix that dmesg prints after it, or in its place.
 fn sent(text: &str) -> LogPrefix<'_> {
     let blank = text.len() - text.trim_start().len();
+    // A console log adds its own time in front of the kernel's.
+    if let Some(inner) = bracketed(text.trim_start()) {
+        return inner.behind(blank);
+    }
     let host = || text.trim_start().find(' ').map_or(text.len(), |at| blank + at + 1);
     let tag = text.find(": ").map_or_else(host, |at| at + 2);
     let name = text[..tag].trim_end_matches([':', ' ']).rsplit(' ').next().unwrap_or_default();

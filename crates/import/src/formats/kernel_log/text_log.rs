@@ -21,6 +21,12 @@ const LONGEST_UNPROVEN: usize = 160;
 /// Maximum number of line shapes to remember.
 const MOST_SHAPES: usize = 50_000;
 
+/// Returns true for a line that stands for others: `...`.
+fn is_omission(text: &str) -> bool {
+    let inner = text.trim().trim_matches(['[', ']', '<', '>', '(', ')']);
+    ["...", "....", "\u{2026}", "snip"].contains(&inner)
+}
+
 /// Reads a log. Its last line stays open for the lines that continue it.
 pub struct TextLog<'l> {
     logs: &'l mut HostLogs,
@@ -72,7 +78,7 @@ impl<'l> TextLog<'l> {
                 }
                 let (length, kernel) = (prefix.length, prefix.kernel);
                 self.line(lines, length, kernel);
-            } else if text.trim().is_empty() {
+            } else if text.trim().is_empty() || is_omission(text) {
                 if let Some(open) = &mut self.open {
                     open.columns = usize::MAX;
                 }

@@ -1,4 +1,4 @@
-//! Detects from the names of two files that a setting was changed between them.
+//! Words for settings: whether the names of two files, or the titles of two runs, say that a setting was changed between them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -130,6 +130,16 @@ pub fn tell_a_change(a: &str, b: &str) -> bool {
     !differing.is_empty() && differing.into_iter().all(|word| is_setting(word))
 }
 
+/// Returns whether two titles can be those of runs that differ in a setting: they have a word in common (`MTU 1500` and `MTU
+/// 9000`), are one word each (`ext4` and `xfs`), or differ in words for a setting. Others may begin anything.
+pub(crate) fn are_titles_of_runs(a: &str, b: &str) -> bool {
+    let of = |title: &str| words(&title.replace('.', " "));
+    let (of_a, of_b) = (of(a), of(b));
+    let is_word = |word: &&String| word.chars().any(char::is_alphabetic);
+    let share = of_a.intersection(&of_b).any(|word| is_word(&word));
+    share || of_a.len() == 1 && of_b.len() == 1 || tell_a_change(a, b)
+}
+
 /// Returns the words of a file name.
 fn words(file: &str) -> BTreeSet<String> {
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -162,6 +172,16 @@ mod tests {
         ] {
             assert!(tell_a_change(a, b) && tell_a_change(b, a), "{a}, {b}");
         }
+    }
+
+    #[test]
+    fn titles_of_runs_are_alike() {
+        for (a, b) in [("MTU 1500", "MTU 9000"), ("ext4", "xfs"), ("with noop", "with cfq"), ("before", "after tuning")]
+        {
+            assert!(are_titles_of_runs(a, b), "{a}, {b}");
+        }
+        assert!(!are_titles_of_runs("CMD_ABORT (0x10000)", "HOST_BUSY (0x8000)"));
+        assert!(!are_titles_of_runs("data-in decoded as sense", "TASK a_scsi"));
     }
 
     #[test]
