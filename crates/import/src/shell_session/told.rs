@@ -137,7 +137,7 @@ fn settings(command: &ShellCommand) -> Vec<(String, String)> {
             let words = [&[maker.trim_start_matches("mkfs.")], options].concat();
             one(format!("file system of {device}"), &words.join(" "))
         }
-        ("lvcreate" | "mdadm", [options @ ..]) if options.iter().any(|word| makes_volume(word)) => {
+        ("lvcreate" | "mdadm", options) if options.iter().any(|word| makes_volume(word)) => {
             one("volume".to_owned(), &options.join(" "))
         }
         ("systemctl" | "service", [verb @ ("start" | "stop"), service]) => one(format!("service {service}"), verb),
