@@ -14,6 +14,8 @@ pub struct Timed<'w> {
     best: &'w Transfer,
     /// The fastest transfer that differs only in its I/O scheduler.
     rival: Option<&'w Transfer>,
+    /// Settings that the text around it states.
+    settings: Option<String>,
 }
 
 impl Timed<'_> {
@@ -32,7 +34,7 @@ signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
     "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
     "timed.options" "text" "options that decide what was measured", "command line, and what the tool prints of them", "output of dd, fio, iperf" => t.transfer.options.get();
-    "timed.settings" "text" "settings that the text around it tells", "commands and titles above it", "output of dd, fio, iperf" => t.transfer.settings.get();
+    "timed.settings" "text" "settings that the text around it tells", "commands and titles above it", "output of dd, fio, iperf" => t.settings.as_deref();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
     "timed.operations" "1/s" "operations a second", "as printed", "output of fio, bonnie++" => t.transfer.operations.get();
@@ -62,6 +64,16 @@ fn other_options(transfer: &Transfer) -> impl Iterator<Item = &str> {
     let all = [&transfer.options, &transfer.settings];
     let all = all.into_iter().flat_map(|all| all.get().unwrap_or_default().split(", "));
     all.filter(|option| !["window=", "title="].iter().any(|name| option.starts_with(name)))
+}
+
+/// Returns the settings that the text around a transfer states. A title above all of them distinguishes none.
+fn stated(transfer: &Transfer, are_titled_apart: bool) -> Option<String> {
+    let all = transfer.settings.get()?.split(", ").filter(|setting| are_titled_apart || !setting.starts_with("title="));
+    Some(all.collect::<Vec<_>>().join(", ")).filter(|settings| !settings.is_empty())
+}
+
+fn title(transfer: &Transfer) -> Option<&str> {
+    transfer.settings.get()?.split(", ").find_map(|setting| setting.strip_prefix("title="))
 }
 
 /// Returns the I/O scheduler among the settings around it.
@@ -109,6 +121,7 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
             *best = faster(Some(*best), transfer).unwrap_or(transfer);
         }
     }
+    let are_titled_apart = all.values().map(|transfer| title(transfer)).collect::<BTreeSet<_>>().len() > 1;
     all.values()
         .map(|transfer| {
             // A transfer that has not run yet already shows its buffer.
@@ -122,7 +135,10 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
                 let others = trials.get(&trial)?.iter().filter(|(scheduler, _)| **scheduler != own);
                 others.fold(None, |best, (_, other)| faster(best, other))
             });
-            Entity::of(Subject::new(kind, transfer.transfer.to_string()), &Timed { transfer, best, rival })
+            Entity::of(
+                Subject::new(kind, transfer.transfer.to_string()),
+                &Timed { transfer, best, rival, settings: stated(transfer, are_titled_apart) },
+            )
         })
         .collect()
 }

@@ -6,11 +6,11 @@ mod output_context;
 mod prompt_hosts;
 mod scheduler;
 mod shell_variables;
-mod told;
+mod stated;
 
 pub use output_context::OutputContext;
 pub use shell_variables::ShellVariables;
-pub use told::is_change;
+pub use stated::is_change;
 
 use crate::banner::Banner;
 use crate::clock::PrintedTime;
@@ -26,7 +26,7 @@ use crate::typed_command::TypedCommand;
 use clock::SessionClock;
 use last_command::LastCommand;
 use prompt_hosts::PromptHosts;
-use told::ToldSettings;
+use stated::ToldSettings;
 use whyslow_model::value::Name;
 
 /// Follows the prompts, printed times, banners and sentences of a capture, so that an output is read with what precedes it.
