@@ -131,7 +131,7 @@ pub fn tell_a_change(a: &str, b: &str) -> bool {
 }
 
 /// Returns whether two titles can be those of runs that differ in a setting: they have a word in common (`MTU 1500` and `MTU
-/// 9000`), are one word each (`ext4` and `xfs`), or differ in words for a setting. Others may begin anything.
+/// 9000`), are one word each (`ext4` and `xfs`), or differ in words for a setting. Other titles may head anything.
 pub(crate) fn are_titles_of_runs(a: &str, b: &str) -> bool {
     let of = |title: &str| words(&title.replace('.', " "));
     let (of_a, of_b) = (of(a), of(b));

@@ -73,7 +73,7 @@ struct FileReader<'r, 'a> {
     /// Format of an output that was empty.
     empty_output: Option<&'static str>,
     skipped: SkippedPlaces,
-    /// Whether the last line was blank, or this is the first one.
+    /// Whether the previous line was blank, or there is none.
     is_after_gap: bool,
 }
 

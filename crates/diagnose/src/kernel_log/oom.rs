@@ -59,7 +59,7 @@ impl OomKill {
         let process = process.map(|process| (format!("{} (pid {})", process.name, process.pid), process.bytes));
         let shared = |words: &str, bytes: Option<f64>| bytes.map(|bytes| (words.to_owned(), bytes));
         let of_victim = report.largest().filter(|process| process.pid == self.pid).map(|process| process.bytes);
-        // Of a log that ends before the kill, what held much is told all the same.
+        // A log that ends before the kill can still show what held much memory.
         let killed = self.resident.into_iter().chain(of_victim).reduce(f64::max).or(self.is_cut.then_some(MUCH))?;
         let of_slab = report.largest_slab.as_ref().map_or_else(String::new, |(name, _)| format!(", most of it {name}"));
         [

@@ -198,7 +198,7 @@ impl Intervals {
         sum.retransmits = before.zip(retransmits).map(|(before, count)| before + count);
     }
 
-    /// Returns those of the sum, or of the only stream.
+    /// Returns the intervals of the sum, or those of the only stream.
     fn whole(&self) -> Option<&StreamIntervals> {
         let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
         self.streams.get("SUM").or(only)
