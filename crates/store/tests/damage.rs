@@ -6,7 +6,7 @@ use common::{add, all, folder, made, plain, recorder, tails};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::Recording;
 
@@ -87,8 +87,7 @@ fn damage_beyond_repair_is_reported_and_earlier_samples_are_kept() {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = lines.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
-    let recorder =
-        whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::RETENTION, log);
+    let recorder = whyslow_store::Recorder::begin(dir.path(), Duration::from_secs(1), common::RETENTION, log);
     let counts = recorder.unwrap().finish().unwrap();
     assert_eq!((counts.samples, counts.lost), (0, 20));
     let logged = lines.lock().unwrap().clone();
@@ -174,11 +173,13 @@ fn a_tail_that_is_cut_off_says_so() {
     let (kept, logged) = read_with_log(dir.path());
     assert_eq!(kept.len() as u64, SAMPLES - 1);
     assert!(logged.len() == 1 && logged[0].contains("ends in the middle of a sample"), "{logged:?}");
-    // The recorder that closes it says it in the recording.
-    let mut recorder = recorder(dir.path());
-    while !tails(dir.path()).is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    // The recorder that closes it says it in the recording, with the next sample after it said so in the log.
+    let (closed, log) = std::sync::mpsc::channel();
+    let log_line = Arc::new(move |line: &str| drop(closed.send(line.to_owned())));
+    let mut recorder =
+        whyslow_store::Recorder::begin(dir.path(), Duration::from_secs(1), common::RETENTION, log_line).unwrap();
+    let line = log.recv_timeout(Duration::from_secs(60)).expect("a line in the log");
+    assert!(line.contains("ended in the middle of a sample"), "{line}");
     (SAMPLES..SAMPLES + 2).for_each(|second| add(&mut recorder, made(second), Instant::now()));
     recorder.finish().unwrap();
     let events: Vec<String> = all(dir.path())

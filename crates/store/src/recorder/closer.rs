@@ -84,8 +84,9 @@ impl TailCloser {
             )
         });
         for what in damaged.into_iter().chain(cut) {
-            (self.log)(&format!("{}: {what}", tail.display()));
+            let line = format!("{}: {what}", tail.display());
             lock(&self.shared.events).push(what);
+            (self.log)(&line);
         }
         self.shared.lost.fetch_add(lost, Ordering::Relaxed);
     }
