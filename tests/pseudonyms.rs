@@ -132,7 +132,11 @@ fn the_diagnosis_of_every_capture_is_the_same() {
             .map(|capture| Capture {
                 files: capture.files.iter().map(|file| names.file(file)).collect(),
                 host: capture.host.map(|host| names.host_name(&host)),
-                told: capture.told.iter().map(|(name, value)| (names.told(name), names.told(value))).collect(),
+                settings: capture
+                    .settings
+                    .iter()
+                    .map(|(name, value)| (names.label(name), names.label(value)))
+                    .collect(),
                 window: capture.window.renamed(&names),
             })
             .collect();

@@ -3,16 +3,16 @@
 use crate::output::Failure;
 use crate::pseudonymise::PseudonymSession;
 use crate::read::{ReadArgs, captures};
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use whyslow_compare::{
-    conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling, inventory, of_capture,
-    tell_a_change,
+    add_stated_changes, conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling,
+    inventory, of_capture,
 };
 use whyslow_diagnose::{all_signals, known_signals};
 use whyslow_import::Capture;
 use whyslow_model::baseline::Baseline;
 use whyslow_model::diagnosis::{CaptureComparison, Diagnosis, Finding};
+use whyslow_model::settings::tell_a_change;
 use whyslow_model::window::Window;
 
 /// Maximum number of pairs that are compared; nobody reads more.
@@ -55,36 +55,16 @@ fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureCompar
         let [a, b] = [&pair[0], &pair[1]].map(Capture::label);
         let are_layers = diagnosis.findings.iter().any(|finding| is_across(finding, &a, &b));
         let mut sides = [&pair[0], &pair[1]].map(summed_up);
-        let told = add_told(&mut sides, [&pair[0], &pair[1]]);
+        let stated = add_stated_changes(&mut sides, [&pair[0].settings, &pair[1].settings]);
         let [before, after] = sides;
-        let is_experiment =
-            told || tell_a_change(&a, &b) || differ_in_settings(&before, &after) || differ_in_options(&before, &after);
+        let is_experiment = stated
+            || tell_a_change(&a, &b)
+            || differ_in_settings(&before, &after)
+            || differ_in_options(&before, &after);
         let conclusions = if is_experiment { conclusions(&before, &after) } else { Vec::new() };
         (!conclusions.is_empty() && !are_layers).then_some(CaptureComparison { a, b, conclusions })
     });
     compared.chain(own).collect()
-}
-
-/// Adds the settings that the text tells above the captures, if it tells that one was changed. Returns whether it does.
-fn add_told(sides: &mut [Baseline; 2], captures: [&Capture; 2]) -> bool {
-    const TITLE: &str = "title";
-    const UNTOLD: &str = "as it was";
-    let [before, after] = captures.map(|capture| &capture.told);
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let value = |of: &BTreeMap<String, String>, name: &str| of.get(name).map_or(UNTOLD, String::as_str).to_owned();
-    let mut changed = false;
-    for name in names {
-        let [a, b] = [before, after].map(|of| value(of, name));
-        // Two titles may also be those of two loads, or of two days.
-        if a == b || name == TITLE && !tell_a_change(&a, &b) {
-            continue;
-        }
-        changed = true;
-        for (side, value) in sides.iter_mut().zip([a, b]) {
-            side.inventory.insert(name.clone(), value);
-        }
-    }
-    changed
 }
 
 /// Returns whether a finding explains the content of one capture by the other.

@@ -170,7 +170,7 @@ impl PseudonymSession {
         let renamed = |capture: Capture| Capture {
             files: capture.files.iter().map(|file| names.file(file)).collect(),
             host: capture.host.map(|host| names.host_name(&host)),
-            told: capture.told.iter().map(|(name, value)| (names.told(name), names.told(value))).collect(),
+            settings: capture.settings.iter().map(|(name, value)| (names.label(name), names.label(value))).collect(),
             window: capture.window.renamed(&**names),
         };
         captures.into_iter().map(renamed).collect()

@@ -1,12 +1,13 @@
 //! Summaries of captures: the results of one run of a tool, for comparison with another run.
 
-use crate::experiment::{BLOCK, TITLE};
+use crate::experiment::BLOCK;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Experiment, Inventory};
 use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
 use whyslow_model::human;
 use whyslow_model::listing::Signal;
+use whyslow_model::settings::{TITLE, UNSTATED, changes, in_text, tell_a_change};
 
 /// Share of a CPU from which the CPU is the limit.
 const CPU_BOUND: f64 = 0.95;
@@ -69,7 +70,7 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
         });
         series[at].1.samples.push(*value);
     }
-    // Those that differ only in what the text tells remain in the order of the text.
+    // Those that differ only in what the text states remain in the order of the text.
     series.sort_by(|((a, of_a), _), ((b, of_b), _)| (a, &of_a.options).cmp(&(b, &of_b.options)));
     let mut all: Vec<BaselineSeries> = series.into_iter().map(|(_, series)| series).collect();
     distinguish(&mut all);
@@ -101,6 +102,22 @@ fn text<'f>(figures: &'f SubjectFigures, metric: &str) -> Option<&'f str> {
     }
 }
 
+/// Adds the settings that the texts of two captures state to their summaries, if they state that one was changed between them.
+/// Returns whether they do.
+pub fn add_stated_changes(summaries: &mut [Baseline; 2], settings: [&BTreeMap<String, String>; 2]) -> bool {
+    let [before, after] = settings;
+    let mut changed = changes(before, after);
+    // Two titles may also be those of two loads, or of two days.
+    changed.retain(|change| change.name != TITLE || tell_a_change(change.before, change.after));
+    for change in &changed {
+        for (summary, value) in summaries.iter_mut().zip([change.before, change.after]) {
+            let value = if value == UNSTATED { "as it was" } else { value };
+            summary.inventory.insert(change.name.to_owned(), value.to_owned());
+        }
+    }
+    !changed.is_empty()
+}
+
 /// Returns the line that the name of a transfer ends with: `dd of /dev/zero, line 12`.
 fn line(figures: &SubjectFigures) -> Option<u32> {
     figures.subject.name.rsplit_once(", line ")?.1.parse().ok()
@@ -117,7 +134,7 @@ fn experiment(figures: &SubjectFigures) -> Option<Experiment> {
     let tool = text(figures, "timed.tool")?;
     let what = text(figures, "timed.peer").unwrap_or_default();
     let all = |metric: &str| -> BTreeMap<String, String> {
-        let all = text(figures, metric).unwrap_or_default().split(", ").filter_map(|option| option.split_once('='));
+        let all = in_text(text(figures, metric).unwrap_or_default());
         all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
     let mut options = all("timed.options");

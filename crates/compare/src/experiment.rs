@@ -1,19 +1,15 @@
 //! Benchmark runs that differ in their options: the changed option, and the meaning of the result.
 
 use crate::conclusion::{Effect, UNCLEAR, Usual};
-use crate::setting_words::are_titles_of_runs;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use whyslow_model::baseline::{BaselineSeries, Experiment};
 use whyslow_model::human::{change, quantity};
+use whyslow_model::settings::{SettingChange, TITLE, UNSTATED, are_titles_of_runs, changes};
 
 /// Options whose value is a number of bytes.
 const SIZES: [&str; 3] = [BLOCK, "window", "message size"];
 /// Option with the number of bytes that a tool transfers at a time.
 pub(crate) const BLOCK: &str = "block";
-/// Setting that a title tells.
-pub(crate) const TITLE: &str = "title";
-/// Value of a setting before the text tells it.
-const UNTOLD: &str = "";
 /// Options that set the concurrency.
 const AT_ONCE: [&str; 3] = ["iodepth", "numjobs", "streams"];
 /// Share of the proportional gain from which a rate grows in proportion.
@@ -21,17 +17,14 @@ const PROPORTIONAL: f64 = 0.75;
 /// Maximum number of options, and of runs, in one sentence.
 const MOST_NAMED: usize = 4;
 
-/// A changed option or setting: its name, and its values before and after.
-type Change<'b> = (&'b str, &'b str, &'b str);
-
 /// Two runs, and what differs between them.
 pub(crate) struct RunPair<'b> {
     pub(crate) a: &'b BaselineSeries,
     pub(crate) b: &'b BaselineSeries,
     /// Options that differ.
-    options: Vec<Change<'b>>,
-    /// Settings around the runs that differ, as far as the text tells them.
-    settings: Vec<Change<'b>>,
+    options: Vec<SettingChange<'b>>,
+    /// Settings around the runs that differ, as far as the text states them.
+    settings: Vec<SettingChange<'b>>,
     /// Number of options that are known for one run only.
     unknown: usize,
 }
@@ -43,15 +36,10 @@ impl<'b> RunPair<'b> {
         if (&of_a.tool, &of_a.work, &a.unit) != (&of_b.tool, &of_b.work, &b.unit) {
             return None;
         }
-        let common = of_a.options.iter().filter_map(|(name, before)| Some((name, before, of_b.options.get(name)?)));
-        let changed = common.clone().filter(|(_, before, after)| before != after);
-        let options = changed.map(|(name, before, after)| (name.as_str(), before.as_str(), after.as_str())).collect();
-        let unknown = of_a.options.len() + of_b.options.len() - 2 * common.count();
-        let told: BTreeSet<&String> = of_a.settings.keys().chain(of_b.settings.keys()).collect();
-        let value = |of: &'b Experiment, name: &String| of.settings.get(name).map_or(UNTOLD, String::as_str);
-        let settings = told.into_iter().map(|name| (name.as_str(), value(of_a, name), value(of_b, name)));
-        let settings = settings.filter(|(_, before, after)| before != after).collect();
-        Some(Self { a, b, options, settings, unknown })
+        let is_known = |change: &SettingChange<'_>| change.before != UNSTATED && change.after != UNSTATED;
+        let (options, unknown): (Vec<_>, Vec<_>) =
+            changes(&of_a.options, &of_b.options).into_iter().partition(is_known);
+        Some(Self { a, b, options, settings: changes(&of_a.settings, &of_b.settings), unknown: unknown.len() })
     }
 
     /// Returns whether the runs differ in nothing that is known.
@@ -60,9 +48,9 @@ impl<'b> RunPair<'b> {
     }
 
     /// Returns what was changed. A title beside another change only says what that is.
-    fn changed(&self) -> Vec<Change<'b>> {
+    fn changed(&self) -> Vec<SettingChange<'b>> {
         let all = || self.options.iter().chain(&self.settings).copied();
-        let untitled: Vec<Change<'b>> = all().filter(|(name, ..)| *name != TITLE).collect();
+        let untitled: Vec<SettingChange<'b>> = all().filter(|change| change.name != TITLE).collect();
         if untitled.is_empty() { all().collect() } else { untitled }
     }
 
@@ -90,7 +78,7 @@ pub(crate) fn counterparts<'b>(a: &[&'b BaselineSeries], b: &[&'b BaselineSeries
     pairs.into_iter().map(|(_, pair)| pair).collect()
 }
 
-/// Returns the conclusions from runs of one capture that differ in one option, or in the settings that the text tells: each
+/// Returns the conclusions from runs of one capture that differ in one option, or in the settings that the text states: each
 /// is compared with the next value of the option, or with the next run under other settings.
 pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     let runs: Vec<&BaselineSeries> = series.iter().filter(|series| series.experiment.is_some()).collect();
@@ -98,8 +86,8 @@ pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     for (at, one) in runs.iter().enumerate() {
         let others = runs.iter().enumerate().filter(|(other, _)| *other != at);
         let alike = others.filter_map(|(to, other)| Some((to, RunPair::from_series(one, other)?)));
-        let is_title = |(name, before, after): &Change<'_>| {
-            *name != TITLE || *before == UNTOLD || *after == UNTOLD || are_titles_of_runs(before, after)
+        let is_title = |SettingChange { name, before, after }: &SettingChange<'_>| {
+            *name != TITLE || [*before, *after].contains(&UNSTATED) || are_titles_of_runs(before, after)
         };
         let is_clear = |pair: &RunPair<'_>| match pair.options.is_empty() {
             true => pair.changed().iter().all(is_title),
@@ -109,9 +97,9 @@ pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
         // For each option the next larger value; for text values, the next run in the text.
         let mut nearest: BTreeMap<&str, (f64, RunPair<'_>)> = BTreeMap::new();
         for (to, pair) in alike {
-            let ranks = pair.options.first().and_then(|(_, before, after)| rank(before).zip(rank(after)));
+            let ranks = pair.options.first().and_then(|option| rank(option.before).zip(rank(option.after)));
             let distance = ranks.map_or(to as f64 - at as f64, |(before, after)| after - before);
-            let name = pair.options.first().map_or(TITLE, |(name, ..)| name);
+            let name = pair.options.first().map_or(TITLE, |option| option.name);
             if distance > 0.0 && nearest.get(name).is_none_or(|(least, _)| distance < *least) {
                 nearest.insert(name, (distance, pair));
             }
@@ -151,14 +139,15 @@ fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
     let first = group.first()?;
     let tool = &first.experiment().tool;
     let changed = &first.changed();
-    let words = |at: fn(&Change<'_>) -> String| {
+    let words = |at: fn(&SettingChange<'_>) -> String| {
         let mut words: Vec<String> = changed.iter().take(MOST_NAMED).map(at).collect();
         words.extend(changed.len().checked_sub(MOST_NAMED + 1).map(|more| format!("{} more", more + 1)));
         words.join(", ")
     };
-    let [before, after] = [words(|(name, before, _)| said(name, before)), words(|(name, _, after)| said(name, after))];
+    let [before, after] =
+        [words(|change| said(change.name, change.before)), words(|change| said(change.name, change.after))];
     let how = format!("{tool} with {after} instead of {before}");
-    if changed.iter().any(|(name, ..)| *name == "protocol") {
+    if changed.iter().any(|change| change.name == "protocol") {
         return Some(format!(
             "{how}: not compared, as UDP sends at the rate that it is given (-b), and TCP as fast as the path allows."
         ));
@@ -172,8 +161,10 @@ fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
         (_, Effect::Differs(ratio)) if first.options.is_empty() => {
             Some(format!("the better one is {}", if *ratio > 1.0 { &after } else { &before }))
         }
-        ([(name, before, after)], Effect::Same) => meaning(name, before, after, None, *proportion).map(str::to_owned),
-        ([(name, before, after)], Effect::Differs(ratio)) => {
+        ([SettingChange { name, before, after }], Effect::Same) => {
+            meaning(name, before, after, None, *proportion).map(str::to_owned)
+        }
+        ([SettingChange { name, before, after }], Effect::Differs(ratio)) => {
             meaning(name, before, after, Some(*ratio), *proportion).map(str::to_owned)
         }
         _ => Some("which of the changes made the difference is not known".to_owned()),
@@ -198,7 +189,7 @@ fn measured(pair: &RunPair<'_>) -> Option<(f64, Effect, String)> {
 /// Describes the operation and its target, as far as both runs have them in common.
 fn work(pair: &RunPair<'_>) -> String {
     let Experiment { work, options, .. } = pair.experiment();
-    let is_changed = |name: &str| pair.options.iter().any(|(changed, ..)| *changed == name);
+    let is_changed = |name: &str| pair.options.iter().any(|option| option.name == name);
     let common = |name: &str| options.get(name).filter(|_| !is_changed(name));
     let mut words: Vec<String> = Vec::new();
     match common("rw") {
@@ -218,9 +209,9 @@ fn work(pair: &RunPair<'_>) -> String {
 fn said(name: &str, value: &str) -> String {
     let size = || value.parse::<f64>().ok().map(|bytes| quantity(bytes, "bytes"));
     match (name, value) {
-        (TITLE, UNTOLD) => "what is above the first title".to_owned(),
+        (TITLE, UNSTATED) => "what is above the first title".to_owned(),
         (TITLE, _) => format!("'{value}'"),
-        (_, UNTOLD) => format!("{name} as it was"),
+        (_, UNSTATED) => format!("{name} as it was"),
         ("direct", "1") => "O_DIRECT".to_owned(),
         ("direct", _) => "the page cache".to_owned(),
         ("flush", "never") => "no flush".to_owned(),

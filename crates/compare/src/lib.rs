@@ -13,15 +13,13 @@ mod experiment;
 pub mod fleet;
 mod inventory;
 mod remember;
-mod setting_words;
 pub mod stats;
 mod summary;
 
 pub use bench::of_bench;
-pub use captures::of_capture;
+pub use captures::{add_stated_changes, of_capture};
 pub use compare::{LEAST, compare};
 pub use conclusion::{conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling};
 pub use inventory::{OF_THE_RECORDER, inventory};
 pub use remember::{remember, usual};
-pub use setting_words::tell_a_change;
 pub use summary::Summary;

@@ -287,7 +287,7 @@ impl FileReader<'_, '_> {
             self.lines.end_after(copy.unwrap_or(MOST_LINES));
         }
         let mut result = (format.read)(&mut self.lines, self.session.context(), &mut run);
-        run.tell(self.session.told(before));
+        run.set_settings(self.session.settings_at(before));
         let is_of_files = format.name == kernel_files::FORMAT.name;
         for file in std::mem::take(&mut run.kernel_files) {
             self.kernel_file(file)?;

@@ -36,8 +36,8 @@ pub struct Capture {
     pub files: Vec<String>,
     /// Machine that the files name, if they do.
     pub host: Option<String>,
-    /// Settings that the text tells above its first output, by name.
-    pub told: BTreeMap<String, String>,
+    /// Settings that the text states above its first output, by name.
+    pub settings: BTreeMap<String, String>,
     /// Readings from the files.
     pub window: Window,
 }
@@ -287,7 +287,7 @@ fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
 /// after a setting was changed.
 fn follows(a: &ToolRun, b: &ToolRun) -> bool {
     let is_timed = |run: &ToolRun| run.series.keys().any(|entity| entity.0 == Transfer::INFO.name);
-    if is_timed(b) && is_timed(a) || b.start.time.is_none() && is_change(&a.told, &b.told) {
+    if is_timed(b) && is_timed(a) || b.start.time.is_none() && is_change(&a.settings, &b.settings) {
         return false;
     }
     let (before, start) = (a.newest(), b.start);
@@ -308,7 +308,7 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     }
     runs.sort_by_key(|run| rank(run.tool));
     let first = runs.iter().filter(|run| run.line > 0).min_by_key(|run| run.line);
-    let told = first.map(|run| run.told.by_name()).unwrap_or_default();
+    let settings = first.map(|run| run.settings.by_name().clone()).unwrap_or_default();
     let mut has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
     let zones = align_zones(&mut runs);
     let epoch = Epoch::of(&runs);
@@ -353,7 +353,7 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let window =
         window(entities.merged(), notes, PrintedClock { epoch, steps: clock_steps }, origins).with_totals(totals);
     let window = window.with_assumed_times(has_assumed_times);
-    Capture { files, host: host.map(|host| host.to_string()), told, window }
+    Capture { files, host: host.map(|host| host.to_string()), settings, window }
 }
 
 /// Converts the times of runs to UTC where their zone is known. A time without a zone is in the zone that the rest of its file

@@ -1,38 +1,7 @@
-//! Benchmark options that decide what is measured: from the command line, the output, or told by the text.
+//! Options of benchmarks as command lines spell them.
 
 use crate::command::CommandLine;
 use crate::number::{number, scaled};
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use whyslow_model::value::State;
-
-/// Separator of options in the text.
-const SEPARATOR: &str = ", ";
-/// Maximum length of a value; a longer one is text rather than an option.
-const LONGEST: usize = 200;
-
-/// Options by name; unknown ones are missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunOptions(BTreeMap<Cow<'static, str>, String>);
-
-impl RunOptions {
-    /// Sets an option, if its value is known. Later values take precedence.
-    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: Option<impl Into<String>>) {
-        let value = value.map(Into::into).filter(|value: &String| value.len() <= LONGEST && !value.contains(SEPARATOR));
-        self.0.extend(value.filter(|value| !value.is_empty()).map(|value| (name.into(), value)));
-    }
-
-    /// Returns the options by name.
-    pub fn by_name(&self) -> BTreeMap<String, String> {
-        self.0.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
-    }
-
-    /// Returns the options as text; unknown if there are none.
-    pub fn state(&self) -> State {
-        let all: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        if all.is_empty() { State::default() } else { all.join(SEPARATOR).as_str().into() }
-    }
-}
 
 /// Converts a number of bytes as options spell it (`4k`, `64K`, `1M`) to bytes.
 pub fn size(text: &str) -> Option<String> {
@@ -89,14 +58,5 @@ mod tests {
             ["4096", "4096", "65536", "1048576", "8192"].map(|n| Some(n.to_owned()))
         );
         assert_eq!((size("x"), size("")), (None, None));
-    }
-
-    #[test]
-    fn what_is_not_known_is_missing() {
-        let mut options = RunOptions::default();
-        options.set("iodepth", Some("32"));
-        options.set("direct", None::<&str>);
-        assert_eq!(options.state().get(), Some("iodepth=32"));
-        assert_eq!(RunOptions::default().state().get(), None);
     }
 }

@@ -6,7 +6,6 @@
 
 use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds, spelled_seconds};
 use crate::kernel_file::KernelFile;
-use crate::run_options::RunOptions;
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
 use crate::timeline::ClockReading;
@@ -18,6 +17,7 @@ use whyslow_model::catalogue::{Family, MetricKind, Process, Thread, Transfer};
 use whyslow_model::human;
 use whyslow_model::key::MachineKey;
 use whyslow_model::plausible;
+use whyslow_model::settings::Settings;
 use whyslow_model::value::{Name, Value};
 
 /// Series up to this length are not thinned.
@@ -77,8 +77,8 @@ pub struct ToolRun {
     pub container: Option<Name>,
     pub start: PrintedTime,
     pub notes: Vec<Note>,
-    /// Settings that the text tells above it.
-    pub(crate) told: RunOptions,
+    /// Settings that the text states above it.
+    pub(crate) settings: Settings,
     /// Whether its rates are averages since boot; its counters then grew at these rates over
     /// [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
     pub is_average: bool,
@@ -135,15 +135,15 @@ impl ToolRun {
         self.series.is_empty() && self.notes.is_empty()
     }
 
-    /// Adds the settings that the text tells to the transfers that were timed under them.
-    pub(crate) fn tell(&mut self, settings: RunOptions) {
+    /// Adds the settings that the text states to the transfers that were timed under them.
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
         let timed = self.series.iter_mut().filter(|((family, _), _)| *family == Transfer::INFO.name);
         for (_, series) in timed {
             let series: &mut dyn Any = &mut **series;
             let series = series.downcast_mut::<EntitySeries<Transfer>>().expect("a family has one row type");
-            series.change_rows(|row| row.settings = settings.state());
+            series.change_rows(|row| row.settings = settings.to_state());
         }
-        self.told = settings;
+        self.settings = settings;
     }
 
     /// Returns true if the run is of one instant: levels and counts, but no rates.

@@ -81,7 +81,7 @@ pub struct Experiment {
     pub work: String,
     /// The options, by name: `iodepth` is `32`. Those that are not known are missing.
     pub options: BTreeMap<String, String>,
-    /// The settings that the text around it tells, by name: `mtu of eth0` is `9000`, `title` is `after the change`.
+    /// The settings that the text around it states, by name: `mtu of eth0` is `9000`, `title` is `after the change`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
 }

@@ -30,6 +30,7 @@ pub mod polling;
 pub mod profile;
 pub mod rename;
 pub mod row;
+pub mod settings;
 pub mod shared;
 pub mod since_boot;
 pub mod sleep;

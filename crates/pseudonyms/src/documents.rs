@@ -112,11 +112,6 @@ impl Pseudonyms {
         new
     }
 
-    /// Replaces the names in a setting that a text tells.
-    pub fn told(&self, text: &str) -> String {
-        self.label(text)
-    }
-
     /// Returns the name of a host.
     pub fn host_name(&self, name: &str) -> String {
         self.host(name)

@@ -366,7 +366,7 @@ impl Pseudonyms {
     }
 
     /// Replaces words of a tool's or importer's label; keeps the tool's own words.
-    pub(crate) fn label(&self, label: &str) -> String {
+    pub fn label(&self, label: &str) -> String {
         let mut new = String::with_capacity(label.len());
         for piece in label.split_inclusive(char::is_whitespace) {
             let is_edge = |c: char| c.is_whitespace() || ",;:()[]\"'".contains(c);

@@ -4,6 +4,7 @@ use crate::signal::{Entity, over, ratio, signals};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::catalogue::{Condition, Database, Drive, Heap, Latency, Monitor, Ping, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::settings::{SCHEDULER, Settings, TITLE, in_text};
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
@@ -34,7 +35,7 @@ signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
     "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
     "timed.options" "text" "options that decide what was measured", "command line, and what the tool prints of them", "output of dd, fio, iperf" => t.transfer.options.get();
-    "timed.settings" "text" "settings that the text around it tells", "commands and titles above it", "output of dd, fio, iperf" => t.settings.as_deref();
+    "timed.settings" "text" "settings that the text around it states", "commands and titles above it", "output of dd, fio, iperf" => t.settings.as_deref();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
     "timed.operations" "1/s" "operations a second", "as printed", "output of fio, bonnie++" => t.transfer.operations.get();
@@ -60,29 +61,34 @@ signals! { t: Timed<'_>;
 
 /// Iterates over its options and the settings around it, except those that have signals of their own. A title may only say
 /// what the options are.
-fn other_options(transfer: &Transfer) -> impl Iterator<Item = &str> {
+fn other_options(transfer: &Transfer) -> impl Iterator<Item = (&str, &str)> {
     let all = [&transfer.options, &transfer.settings];
-    let all = all.into_iter().flat_map(|all| all.get().unwrap_or_default().split(", "));
-    all.filter(|option| !["window=", "title="].iter().any(|name| option.starts_with(name)))
+    let all = all.into_iter().flat_map(|all| in_text(all.get().unwrap_or_default()));
+    all.filter(|(name, _)| !["window", TITLE].contains(name))
 }
 
 /// Returns the settings that the text around a transfer states. A title above all of them distinguishes none.
 fn stated(transfer: &Transfer, are_titled_apart: bool) -> Option<String> {
-    let all = transfer.settings.get()?.split(", ").filter(|setting| are_titled_apart || !setting.starts_with("title="));
-    Some(all.collect::<Vec<_>>().join(", ")).filter(|settings| !settings.is_empty())
+    let all = in_text(transfer.settings.get()?).filter(|(name, _)| are_titled_apart || *name != TITLE);
+    let all: Settings = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    all.to_state().get().map(str::to_owned)
 }
 
 fn title(transfer: &Transfer) -> Option<&str> {
-    transfer.settings.get()?.split(", ").find_map(|setting| setting.strip_prefix("title="))
+    setting(transfer, TITLE)
 }
 
 /// Returns the I/O scheduler among the settings around it.
 fn scheduler(transfer: &Transfer) -> Option<&str> {
-    transfer.settings.get()?.split(", ").find_map(|option| option.strip_prefix("scheduler="))
+    setting(transfer, SCHEDULER)
+}
+
+fn setting<'t>(transfer: &'t Transfer, name: &str) -> Option<&'t str> {
+    in_text(transfer.settings.get()?).find_map(|(known, value)| (known == name).then_some(value))
 }
 
 /// Common properties of comparable transfers: the tool, where it read or wrote, and the options that matter.
-type TransferKind<'w> = (Option<&'w str>, Option<&'w str>, Vec<&'w str>);
+type TransferKind<'w> = (Option<&'w str>, Option<&'w str>, Vec<(&'w str, &'w str)>);
 
 /// Common properties of transfers that differ only in the I/O scheduler: also the block size and the bytes, as bits of numbers.
 type SchedulerTrial<'w> = (TransferKind<'w>, Option<u64>, Option<u64>);
@@ -95,7 +101,7 @@ fn kind_of(transfer: &Transfer) -> TransferKind<'_> {
 fn trial_of(transfer: &Transfer) -> Option<(SchedulerTrial<'_>, &str)> {
     let scheduler = scheduler(transfer)?;
     let (tool, what, mut options) = kind_of(transfer);
-    options.retain(|option| !option.starts_with("scheduler="));
+    options.retain(|(name, _)| *name != SCHEDULER);
     let bits = |number: Option<f64>| number.map(f64::to_bits);
     Some((((tool, what, options), bits(transfer.block.get()), bits(transfer.bytes.get())), scheduler))
 }

@@ -2,8 +2,8 @@
 
 use crate::command::CommandLine;
 use crate::prelude::*;
-use crate::run_options::RunOptions;
 use whyslow_model::catalogue::Transfer;
+use whyslow_model::settings::Settings;
 
 pub const FORMAT: Format = Format {
     name: "dd",
@@ -83,18 +83,18 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
     row.time = (seconds * SECOND).into();
     row.rate = (bytes / seconds).into();
     row.block = block.into();
-    row.options = command.map(options).unwrap_or_default().state();
+    row.options = command.map(options).unwrap_or_default().to_state();
     Ok(())
 }
 
 /// Returns the options that decide what is measured: a write without a flush measures the page cache.
-fn options(command: &CommandLine) -> RunOptions {
+fn options(command: &CommandLine) -> Settings {
     let argument = |name: &str| command.arguments().find_map(|a| a.strip_prefix(name)).unwrap_or_default();
     let (from, to) = (argument("if="), argument("of="));
     let is_writing = !to.is_empty() && to != "/dev/null";
     let flags = if is_writing { argument("oflag=") } else { argument("iflag=") };
     let has = |list: &str, flag: &str| list.split(',').any(|own| own == flag);
-    let mut options = RunOptions::default();
+    let mut options = Settings::default();
     options.set("from", Some(from));
     options.set("to", Some(to));
     options.set("direct", Some(if has(flags, "direct") { "1" } else { "0" }));

@@ -3,10 +3,10 @@
 use super::fio_text;
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
-use crate::run_options::RunOptions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Disk, Transfer};
+use whyslow_model::settings::Settings;
 
 pub const FORMAT: Format = Format {
     name: "fio",
@@ -109,7 +109,7 @@ pub struct JobTransfer {
     pub syncs: Option<(f64, f64)>,
     /// Number of processes that it sums up.
     pub processes: f64,
-    pub options: RunOptions,
+    pub options: Settings,
 }
 
 /// Returns the options of a job that decide what is measured; `option` looks up one of them. Options that a complete job lacks
@@ -119,9 +119,9 @@ pub fn options_of<'o>(
     is_complete: bool,
     processes: f64,
     option: impl Fn(&str) -> Option<&'o str>,
-) -> RunOptions {
+) -> Settings {
     let default = |value: &'static str| is_complete.then_some(value);
-    let mut options = RunOptions::default();
+    let mut options = Settings::default();
     options.set("rw", option("rw").or(option("readwrite")).or(default("read")));
     options.set("file", option("filename").or(option("directory")));
     options.set("ioengine", option("ioengine"));
@@ -175,7 +175,7 @@ impl JobTransfer {
         row.rate = self.rate.into();
         row.operations = self.operations.into();
         row.block = self.block.into();
-        row.options = self.options.state();
+        row.options = self.options.to_state();
         if let Some((count, mean)) = self.syncs.filter(|(count, _)| *count > 0.0) {
             row.syncs = count.into();
             row.sync_wait = mean.into();

@@ -3,8 +3,9 @@
 use crate::command::CommandLine;
 use crate::lines::TextLine;
 use crate::prelude::*;
-use crate::run_options::{RunOptions, count, flag, size, value};
+use crate::run_options::{count, flag, size, value};
 use whyslow_model::catalogue::Transfer;
+use whyslow_model::settings::Settings;
 
 pub const FORMAT: Format = Format {
     name: "iperf",
@@ -91,7 +92,7 @@ impl Section {
             let row = result.record(run, *line, FORMAT.name, &self.peer);
             row.window = self.window.into();
             row.segment = self.segment.into();
-            row.options = options_of(command, self.protocol, self.streams).state();
+            row.options = options_of(command, self.protocol, self.streams).to_state();
         }
     }
 }
@@ -132,13 +133,13 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
 }
 
 /// Returns the options of a run that decide what is measured, from the command line if that is known, and from the output.
-pub fn options_of(command: Option<&CommandLine>, protocol: Option<&str>, streams: usize) -> RunOptions {
+pub fn options_of(command: Option<&CommandLine>, protocol: Option<&str>, streams: usize) -> Settings {
     let of = |letter, long| command.and_then(|command| value(command, letter, long));
     let given = |letter, long, yes: &'static str, no: &'static str| {
         command.map(|command| if flag(command, letter, long) { yes } else { no })
     };
     let or_default = |value: Option<String>| value.or(command.map(|_| "default".to_owned()));
-    let mut options = RunOptions::default();
+    let mut options = Settings::default();
     options.set("protocol", protocol.or(given('u', "udp", "UDP", "TCP")));
     let printed = (streams > 0).then(|| streams.to_string());
     options.set("streams", of('P', "parallel").and_then(count).or(printed));

@@ -3,10 +3,11 @@
 use super::iperf::{IperfResult, options_of};
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
-use crate::run_options::{RunOptions, size, value};
+use crate::run_options::{size, value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Transfer;
+use whyslow_model::settings::Settings;
 
 pub const FORMAT: Format = Format {
     name: "iperf3",
@@ -96,7 +97,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
         && let Some((line, mean)) = intervals.mean()
     {
         let row = mean.record(run, line, FORMAT.name, &peer);
-        row.options = options_of(command, protocol, streams).state();
+        row.options = options_of(command, protocol, streams).to_state();
         intervals.record(row);
     }
     let totals = [whole(&totals, "receiver"), whole(&totals, "sender")];
@@ -107,7 +108,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
         // Datagrams do not wait for acknowledgements; with several streams, each has a buffer.
         let window = window.filter(|_| protocol != Some("UDP") && streams <= 1);
         row.window = window.and_then(|bytes| number(&bytes)).into();
-        row.options = options_of(command, protocol, streams).state();
+        row.options = options_of(command, protocol, streams).to_state();
         intervals.record(row);
     }
     Ok(())
@@ -289,7 +290,7 @@ fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     row.window = window.filter(|size| *size > 0.0 && is_one).into();
     row.segment = start.tcp_mss_default.map(|size| size.0).filter(|size| *size > 0.0).into();
     let count = |number: Option<NonNegative>| number.map(|number| format!("{:.0}", number.0));
-    let mut options = RunOptions::default();
+    let mut options = Settings::default();
     options.set("protocol", start.test_start.protocol);
     options.set("streams", count(start.test_start.num_streams));
     options.set("message size", count(start.test_start.blksize));
@@ -298,7 +299,7 @@ fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
         "window",
         start.sock_bufsize.map(|size| if size.0 > 0.0 { format!("{:.0}", size.0) } else { "default".into() }),
     );
-    row.options = options.state();
+    row.options = options.to_state();
     Ok(())
 }
 

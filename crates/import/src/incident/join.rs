@@ -114,8 +114,8 @@ fn window(host: Option<String>, mut readings: Vec<ProcCopy>) -> Capture {
     if let [once] = &readings[..] {
         totals.add_counts(once.clone());
     }
-    let told = BTreeMap::new();
-    Capture { files, host, told, window: Window::new(readings).with_origins(origins).with_totals(totals) }
+    let settings = BTreeMap::new();
+    Capture { files, host, settings, window: Window::new(readings).with_origins(origins).with_totals(totals) }
 }
 
 /// Adds the families that a capture lacks: those of the last copy to its newest reading, those of earlier copies as separate

@@ -20,13 +20,13 @@ use crate::kernel_file::KernelFile;
 use crate::print_steps::PrintSteps;
 use crate::printed_files::{PrintedFiles, folder_after};
 use crate::prompt::host_at_prompt;
-use crate::run_options::RunOptions;
 use crate::tool_run::ToolRun;
 use crate::typed_command::TypedCommand;
 use clock::SessionClock;
 use last_command::LastCommand;
 use prompt_hosts::PromptHosts;
-use stated::ToldSettings;
+use stated::StatedSettings;
+use whyslow_model::settings::Settings;
 use whyslow_model::value::Name;
 
 /// Follows the prompts, printed times, banners and sentences of a capture, so that an output is read with what precedes it.
@@ -38,7 +38,7 @@ pub struct ShellSession {
     folder: Option<String>,
     container: Option<EnteredContainer>,
     hosts: PromptHosts,
-    told: ToldSettings,
+    stated: StatedSettings,
     banner: Option<Banner>,
     /// Whether an output was read since the last banner.
     is_past_banner: bool,
@@ -66,7 +66,7 @@ impl ShellSession {
         let TypedCommand { command, text, variables, .. } = typed;
         self.variables = variables;
         self.enter_container(&command);
-        self.told.command(&text, number);
+        self.stated.command(&text, number);
         self.folder = folder_after(&text, self.folder.as_deref());
         self.hosts.enter(command.remote_host(), host_at_prompt(&text));
         self.banner = None;
@@ -90,9 +90,9 @@ impl ShellSession {
         };
     }
 
-    /// Reads a line that is neither a command nor output: it may tell a setting.
+    /// Reads a line that is neither a command nor output: it may state a setting.
     pub fn sentence(&mut self, text: &str, number: u32, is_below_output: bool) {
-        self.told.sentence(text, number, is_below_output);
+        self.stated.sentence(text, number, is_below_output);
         if let Some(last) = LastCommand::in_title(text) {
             self.last = last;
         }
@@ -194,9 +194,9 @@ impl ShellSession {
         self.is_console
     }
 
-    /// Returns the settings in effect for the output on a line, as far as the text tells them.
-    pub fn told(&self, line: u32) -> RunOptions {
-        self.told.at(line)
+    /// Returns the settings in effect for the output on a line, as far as the text states them.
+    pub fn settings_at(&self, line: u32) -> Settings {
+        self.stated.at(line)
     }
 
     pub fn host(&self) -> Option<Name> {

@@ -1,14 +1,11 @@
-//! Settings that the text tells around its outputs: by a command that sets one, by a title, or by a sentence.
+//! Settings that the text states around its outputs: by a command that sets one, by a title, or by a sentence.
 
 use super::scheduler::Scheduler;
 use crate::prompt::split_prompt;
-use crate::run_options::RunOptions;
 use crate::shell::{self, ShellCommand};
 use std::collections::BTreeMap;
+use whyslow_model::settings::{SCHEDULER, SettingChange, Settings, TITLE, UNSTATED, changes, names_change};
 
-/// Name of the setting that a title tells, and of the I/O scheduler.
-const TITLE: &str = "title";
-const SCHEDULER: &str = "scheduler";
 /// Maximum length of a title and of a value; longer ones are text.
 const LONGEST: usize = 80;
 /// Maximum number of words in a title without marks.
@@ -17,30 +14,24 @@ const MOST_WORDS: usize = 5;
 const MOST: usize = 64;
 /// Marks that people put around titles.
 const MARKS: [char; 8] = ['#', '=', '-', '*', '_', '~', '>', ' '];
-/// Words that tell a change although no marks show that their line is a title.
-const CHANGES: [&str; 14] = [
-    "after", "before", "baseline", "default", "disabled", "enabled", "new", "off", "old", "on", "original", "tuned",
-    "with", "without",
-];
-
-/// Settings in effect at a line, as far as the text tells them.
+/// Settings in effect at a line, as far as the text states them.
 #[derive(Clone, Debug, Default)]
-pub struct ToldSettings {
+pub struct StatedSettings {
     /// Values by name, set by commands.
     set: BTreeMap<String, String>,
     title: Option<String>,
     scheduler: Option<Scheduler>,
 }
 
-impl ToldSettings {
+impl StatedSettings {
     /// Reads the line of a command, with or without its prompt.
     pub fn command(&mut self, text: &str, number: u32) {
         self.title = comment(text).map(str::to_owned).or(self.title.take());
         let command = split_prompt(text).map_or(text, |(_, command)| command);
         for part in shell::commands(command) {
             for (name, value) in settings(&shell::command(part)) {
-                let is_told = value.len() <= LONGEST && !value.is_empty();
-                if is_told && (self.set.len() < MOST || self.set.contains_key(&name)) {
+                let is_kept = value.len() <= LONGEST && !value.is_empty();
+                if is_kept && (self.set.len() < MOST || self.set.contains_key(&name)) {
                     self.set.insert(name, value);
                 }
             }
@@ -56,9 +47,9 @@ impl ToldSettings {
     }
 
     /// Returns the settings in effect for the output on a line.
-    pub fn at(&self, line: u32) -> RunOptions {
+    pub fn at(&self, line: u32) -> Settings {
         let scheduler = self.scheduler.as_ref().and_then(|scheduler| scheduler.at(line));
-        let mut settings = RunOptions::default();
+        let mut settings = Settings::default();
         self.set.iter().for_each(|(name, value)| settings.set(name.clone(), Some(value)));
         settings.set(TITLE, self.title.as_deref());
         settings.set(SCHEDULER, scheduler);
@@ -66,17 +57,15 @@ impl ToldSettings {
     }
 }
 
-/// Returns true if a setting was changed between what is told at two places of a text.
-pub fn is_change(before: &RunOptions, after: &RunOptions) -> bool {
-    let [before, after] = [before, after].map(RunOptions::by_name);
-    let tells_change = |title: Option<&String>| title.is_some_and(|title| title.split_whitespace().any(names_change));
-    let (a, b) = (before.get(TITLE), after.get(TITLE));
-    let differs = |(name, value): (&String, &String)| name != TITLE && before.get(name) != Some(value);
-    a != b && (tells_change(a) || tells_change(b)) || after.iter().any(differs)
-}
-
-fn names_change(word: &str) -> bool {
-    CHANGES.contains(&word.to_ascii_lowercase().as_str())
+/// Returns true if a setting was changed between what is stated at two places of a text.
+pub fn is_change(before: &Settings, after: &Settings) -> bool {
+    let states_change = |title: &str| title.split_whitespace().any(names_change);
+    // What no longer applies, such as the scheduler of another sentence, was not changed.
+    let is_setting = |change: &SettingChange<'_>| match change.name {
+        TITLE => states_change(change.before) || states_change(change.after),
+        _ => change.after != UNSTATED,
+    };
+    changes(before.by_name(), after.by_name()).iter().any(is_setting)
 }
 
 /// Returns the title on a line: `# MTU 9000`, `== with noop ==`, `After the change:`, `before`.
@@ -97,7 +86,7 @@ pub fn title(line: &str) -> Option<&str> {
 fn comment(line: &str) -> Option<&str> {
     let inner = line.trim_start().strip_prefix('#')?.trim_start();
     let first = inner.split_whitespace().next()?;
-    let is_comment = first.starts_with(char::is_uppercase) || first.starts_with('#') || CHANGES.contains(&first);
+    let is_comment = first.starts_with(char::is_uppercase) || first.starts_with('#') || names_change(first);
     title(line).filter(|_| is_comment)
 }
 
@@ -197,10 +186,10 @@ fn ethtool_group(option: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn told(lines: &[&str]) -> String {
-        let mut told = ToldSettings::default();
-        (1..).zip(lines).for_each(|(number, line)| told.sentence(line, number, false));
-        told.at(lines.len() as u32).state().get().unwrap_or_default().to_owned()
+    fn stated(lines: &[&str]) -> String {
+        let mut settings = StatedSettings::default();
+        (1..).zip(lines).for_each(|(number, line)| settings.sentence(line, number, false));
+        settings.at(lines.len() as u32).to_state().get().unwrap_or_default().to_owned()
     }
 
     #[test]
@@ -224,7 +213,7 @@ mod tests {
             ("lvcreate -i 2 -I 16 -L 10G -n lv vg", "volume=-i 2 -I 16 -L 10G -n lv vg"),
             ("ls -l", ""),
         ] {
-            assert_eq!(told(&[line]), settings, "{line}");
+            assert_eq!(stated(&[line]), settings, "{line}");
         }
     }
 
@@ -244,7 +233,7 @@ mod tests {
         ] {
             assert_eq!(title(line), expected, "{line}");
         }
-        assert_eq!(told(&["MTU 1500:", "and so on", "MTU 9000:"]), "title=MTU 9000");
+        assert_eq!(stated(&["MTU 1500:", "and so on", "MTU 9000:"]), "title=MTU 9000");
         for (line, expected) in
             [("# With noop", Some("With noop")), ("# after", Some("after")), ("# systemctl stop tuned", None)]
         {

@@ -12,7 +12,7 @@ family_group! {
         tool: state word "whyslow.transfer.tool" "what measured it";
         what: state label "whyslow.transfer.what" "the file or the other end";
         options: state label "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
-        settings: state label "whyslow.transfer.settings" "settings that the text around it tells: title=MTU 9000, vm.dirty_ratio=10";
+        settings: state label "whyslow.transfer.settings" "settings that the text around it states: title=MTU 9000, vm.dirty_ratio=10";
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";

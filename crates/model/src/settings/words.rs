@@ -3,17 +3,20 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Words for a change, and for the subjects of experiments with storage, memory and networks. Excludes names of hosts,
-/// days and numbers: two files with those come from two machines, or from two days.
-const SETTINGS: &[&str] = &[
-    "after",
+/// Words for a change.
+const CHANGES: &[&str] = &[
+    "after", "before", "baseline", "default", "disabled", "enabled", "new", "off", "old", "on", "original", "tuned",
+    "with", "without",
+];
+
+/// Words for the subjects of experiments with storage, memory and networks. Excludes names of hosts, days and numbers: two
+/// files with those come from two machines, or from two days.
+const SUBJECTS: &[&str] = &[
     "alone",
     "async",
     "autogroup",
     "bad",
     "base",
-    "baseline",
-    "before",
     "bfq",
     "bonded",
     "btrfs",
@@ -26,10 +29,7 @@ const SETTINGS: &[&str] = &[
     "cubic",
     "bbr",
     "deadline",
-    "default",
     "direct",
-    "disabled",
-    "enabled",
     "encrypted",
     "ext2",
     "ext3",
@@ -61,7 +61,6 @@ const SETTINGS: &[&str] = &[
     "mixed",
     "more",
     "mq",
-    "new",
     "noatime",
     "nobarrier",
     "nocache",
@@ -69,11 +68,7 @@ const SETTINGS: &[&str] = &[
     "noop",
     "nosync",
     "nvme",
-    "off",
-    "old",
-    "on",
     "optimized",
-    "original",
     "parallel",
     "patched",
     "performance",
@@ -106,13 +101,10 @@ const SETTINGS: &[&str] = &[
     "tcp",
     "thp",
     "tso",
-    "tuned",
     "tuning",
     "udp",
     "unpatched",
     "untuned",
-    "with",
-    "without",
     "write",
     "writeback",
     "writer",
@@ -132,7 +124,7 @@ pub fn tell_a_change(a: &str, b: &str) -> bool {
 
 /// Returns whether two titles can be those of runs that differ in a setting: they have a word in common (`MTU 1500` and `MTU
 /// 9000`), are one word each (`ext4` and `xfs`), or differ in words for a setting. Other titles may head anything.
-pub(crate) fn are_titles_of_runs(a: &str, b: &str) -> bool {
+pub fn are_titles_of_runs(a: &str, b: &str) -> bool {
     let of = |title: &str| words(&title.replace('.', " "));
     let (of_a, of_b) = (of(a), of(b));
     let is_word = |word: &&String| word.chars().any(char::is_alphabetic);
@@ -146,13 +138,18 @@ fn words(file: &str) -> BTreeSet<String> {
     stem.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
+/// Returns whether a word alone makes a line a title that states a change: `after`, `without`, `default`.
+pub fn names_change(word: &str) -> bool {
+    CHANGES.contains(&word.to_ascii_lowercase().as_str())
+}
+
 /// Returns whether a word names a setting or a quantity: `512k`, `6readers`, `raid5`.
 fn is_setting(word: &str) -> bool {
     let of = word.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_quantity =
         of.len() < word.len() && of.starts_with(char::is_alphabetic) && of.chars().all(char::is_alphabetic);
     let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    is_quantity || SETTINGS.contains(&word) || SETTINGS.contains(&name)
+    is_quantity || [word, name].iter().any(|word| SUBJECTS.contains(word) || CHANGES.contains(word))
 }
 
 #[cfg(test)]
