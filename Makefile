@@ -56,6 +56,9 @@ lab-vm-quick: need-lab-vm ## three of them on the kernel of Debian 12, with the 
 	cargo build --quiet --workspace --bin whyslow --bin whyslow-lab
 	target/debug/whyslow-lab $(SUITES:%=--vm %) --images $(WHYSLOW_LAB_VM) --only multipath.failed --only md.degraded --only unit.cpu_quota --whyslow target/debug/whyslow
 
+# What is measured is what packages have.
+bench-sense bench-record bench-explain bench-page bench-disk bench-net bench-fleet bench-import: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 3
+
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
 	cargo build --release --package whyslow-bench-sense
 	target/release/bench-sense $(BENCH)

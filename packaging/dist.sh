@@ -22,8 +22,8 @@ static='x86_64-unknown-linux-musl aarch64-unknown-linux-musl'
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 export CARGO_INCREMENTAL=0
-# Smaller and a little faster than what `make run` builds, for a third more CPU time.
-export CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_CODEGEN_UNITS=4
+# Smaller and faster than what `make run` builds, for some four times the CPU time.
+export CARGO_PROFILE_RELEASE_OPT_LEVEL=3 CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_CODEGEN_UNITS=4
 export LC_ALL=C TZ=UTC
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 remap="--remap-path-prefix=$PWD=whyslow --remap-path-prefix=$cargo_home=cargo"

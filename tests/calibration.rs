@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Origin};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin};
 
 const CAUSES: &str = include_str!("calibration.toml");
 /// The minimum share of findings that must be right.

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use whyslow_documents::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 use whyslow_import::{Capture, Incident, ProcTree, Refusal, join};
-use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 use whyslow_sense::read_captured;
 
 /// The folder of the captures.

@@ -8,10 +8,10 @@ use recorded::{folder, record};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
+use whyslow_documents::comparison::Comparison;
+use whyslow_documents::diagnosis::{Diagnosis, Subject};
 use whyslow_model::catalogue::{Disk, MachineInfo, Setting};
-use whyslow_model::comparison::Comparison;
-use whyslow_model::diagnosis::{Diagnosis, Subject};
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 

@@ -7,9 +7,9 @@ use captured::{FIXTURES, MIB, captures_of, figures, finding, first, keys, number
 use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 use whyslow_import::{Capture, Input, Refusal};
 use whyslow_model::catalogue::Queue;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 const SECTOR: f64 = 512.0;
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);

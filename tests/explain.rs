@@ -8,13 +8,13 @@ use recorded::{folder, one_of_six, record, record_judged, two_cpus};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::{RuleBook, recorded_findings};
+use whyslow_documents::chart::PageData;
+use whyslow_documents::diagnosis::Finding;
+use whyslow_documents::explanation::{Episode, Explanation};
 use whyslow_model::catalogue::{
     Cpu, ExitedChildren, Guest, InventoryChange, InventoryItem, MachineInfo, Pressure, Process, ProcessRow,
     RecordedFinding, Setting, System,
 };
-use whyslow_model::chart::PageData;
-use whyslow_model::diagnosis::Finding;
-use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{InventoryKey, MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;

@@ -7,8 +7,8 @@ use captured::{first, keys};
 use std::fmt::Write;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, During, Origin, Verdict};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, During, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 

@@ -6,8 +6,8 @@ mod mail;
 use captured::WIDTHS;
 use mail::wrapped;
 use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_documents::diagnosis::{Basis, Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 use whyslow_import::{Input, read};
-use whyslow_model::diagnosis::{Basis, Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 
 thread_local! {
     static BOOK: RuleBook = RuleBook::built_in();

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Diagnosis, Origin, Reading, Verdict};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Diagnosis, Origin, Reading, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
@@ -32,8 +32,11 @@ fn unplaced(name: &str) -> String {
 fn said(texts: &[(&str, &str)]) -> Result<BTreeSet<String>, String> {
     let d = judged(texts)?;
     let findings = d.findings.iter().map(|f| {
-        let subject =
-            whyslow_model::diagnosis::Subject { capture: None, name: unplaced(&f.subject.name), ..f.subject.clone() };
+        let subject = whyslow_documents::diagnosis::Subject {
+            capture: None,
+            name: unplaced(&f.subject.name),
+            ..f.subject.clone()
+        };
         format!("{} {:?}", subject.key_of(&f.id), f.confidence)
     });
     let figures = d.figures.iter().flat_map(|f| {
@@ -216,8 +219,8 @@ fn a_page_with_several_captures_is_judged_as_the_files_are() {
 fn found(text: &str) -> (Vec<String>, Vec<String>) {
     let d = judged(&[("x", text)]).unwrap_or_else(|e| panic!("{text}: {e}"));
     let (low, certain): (Vec<_>, Vec<_>) =
-        d.findings.iter().partition(|f| f.confidence == whyslow_model::diagnosis::Confidence::Low);
-    let keys = |findings: Vec<&whyslow_model::diagnosis::Finding>| findings.iter().map(|f| f.key()).collect();
+        d.findings.iter().partition(|f| f.confidence == whyslow_documents::diagnosis::Confidence::Low);
+    let keys = |findings: Vec<&whyslow_documents::diagnosis::Finding>| findings.iter().map(|f| f.key()).collect();
     (keys(certain), keys(low))
 }
 

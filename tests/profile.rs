@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use whyslow_model::profile::{Frame, ProfileKind, SCHEMA, Space, Stack, StackProfile};
+use whyslow_documents::profile::{Frame, ProfileKind, SCHEMA, Space, Stack, StackProfile};
 use whyslow_testing::ends_with_test;
 
 /// Folder in which the C program is built and copied.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use whyslow_model::diagnosis::{Diagnosis, SCHEMA, Verdict};
+use whyslow_documents::diagnosis::{Diagnosis, SCHEMA, Verdict};
 
 const SHORT: [&str; 4] = ["--for", "300ms", "--interval", "100ms"];
 

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses, virtual_machines};
+use whyslow_documents::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 use whyslow_import::Capture;
-use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 /// Rounding of the values that tools print.

@@ -11,13 +11,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Action, Diagnosis, Evidence, Finding, Origin, Reading};
+use whyslow_documents::explanation::Explanation;
 use whyslow_import::{Capture, Input};
 use whyslow_model::catalogue::{
     Cpu, Interface, InventoryChange, InventoryItem, Irq, LogLine, MachineInfo, Mount, NameKind, Pressure, Process,
     ProcessRow, Setting, System,
 };
-use whyslow_model::diagnosis::{Action, Diagnosis, Evidence, Finding, Origin, Reading};
-use whyslow_model::explanation::Explanation;
 use whyslow_model::key::{InventoryKey, MachineKey, NetKey, PerCpu, TaskKey};
 use whyslow_model::rename::Renamer;
 use whyslow_model::snapshot::Snapshot;

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 
 #[test]
 fn evidence_points_at_file_and_line() {

@@ -7,8 +7,8 @@ use quiet::{SECOND, START};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use whyslow_bench_explain::{Clip, Player};
+use whyslow_documents::explanation::Explanation;
 use whyslow_model::catalogue::{Process, ProcessRow, Thread};
-use whyslow_model::explanation::Explanation;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 

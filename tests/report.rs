@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::SignalSelector;
-use whyslow_model::chart::{Chart, PageData};
+use whyslow_documents::chart::{Chart, PageData};
 use whyslow_series::charts;
 
 const SAR: &str = "\

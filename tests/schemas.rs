@@ -5,10 +5,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use whyslow_model::{
-    baseline, bench, catalogue, chart, comparison, diagnosis, expectation, explanation, io_stack, listing, overview,
-    profile, tune,
+use whyslow_documents::{
+    baseline, bench, chart, comparison, diagnosis, expectation, explanation, io_stack, listing, overview, profile, tune,
 };
+use whyslow_model::catalogue;
 use whyslow_testing::documents::{assert_kept, assert_valid, assert_valid_as, file_name, schema};
 
 mod recorded;

@@ -8,12 +8,12 @@ use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use whyslow_documents::chart::PageData;
+use whyslow_documents::diagnosis::Verdict;
+use whyslow_documents::io_stack::IoStack;
+use whyslow_documents::overview::{HostKind, HostOverview, Overview};
 use whyslow_model::catalogue::{Disk, MachineInfo, Queue};
-use whyslow_model::chart::PageData;
-use whyslow_model::diagnosis::Verdict;
-use whyslow_model::io_stack::IoStack;
 use whyslow_model::key::MachineKey;
-use whyslow_model::overview::{HostKind, HostOverview, Overview};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_testing::{HttpAnswer, HttpServer, UrlOn, ends_with_test, wait_for};
 
@@ -380,7 +380,7 @@ fn hostile_names_are_escaped() {
     assert_eq!(status, 200);
     assert!(!body.contains('\u{202e}') && body.contains("\\u202e"), "written from right to left");
     let page: PageData = serde_json::from_str(&body).unwrap();
-    let named = |chart: &whyslow_model::chart::Chart| chart.series.iter().any(|series| series.entity == HOSTILE);
+    let named = |chart: &whyslow_documents::chart::Chart| chart.series.iter().any(|series| series.entity == HOSTILE);
     assert!(page.charts.iter().any(named));
     let HttpAnswer { head, .. } = server.http.get(&format!("/api/page?host=0&token={}", server.token), "");
     assert!(head.contains("content-type: application/json\r\n") && head.contains("x-content-type-options: nosniff"));

@@ -10,8 +10,8 @@ use captured::{FIXTURES, figures, finding, keys};
 use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 

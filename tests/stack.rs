@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::expectation::{self, Expectations};
-use whyslow_model::io_stack::{IoStack, LimitKind, NodeKind, SCHEMA, StackNode};
+use whyslow_documents::expectation::{self, Expectations};
+use whyslow_documents::io_stack::{IoStack, LimitKind, NodeKind, SCHEMA, StackNode};
 
 const WHYSLOW: &str = env!("CARGO_BIN_EXE_whyslow");
 

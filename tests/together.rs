@@ -5,8 +5,8 @@ mod captured;
 use captured::{captures_of, finding, keys, number};
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 use whyslow_import::Capture;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 

@@ -6,8 +6,8 @@ use captured::{FIXTURES, first, keys};
 use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 

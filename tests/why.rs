@@ -9,8 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
-use whyslow_model::diagnosis::Diagnosis;
-use whyslow_model::time_breakdown::{TimeBreakdown, TimeKind};
+use whyslow_documents::diagnosis::Diagnosis;
+use whyslow_documents::time_breakdown::{TimeBreakdown, TimeKind};
 use whyslow_testing::ends_with_test;
 
 fn whyslow(args: &[&str]) -> Output {

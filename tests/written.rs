@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses, virtual_machines};
-use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
+use whyslow_documents::diagnosis::{Diagnosis, Origin, Verdict};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -3,7 +3,7 @@
 import { curves } from "./curves.js";
 import { element } from "./dom.js";
 import { action, command, details, evidenceTable, facts, folded, item, rest } from "./finding.js";
-import { quantity, share } from "./format.js";
+import { digits, quantity, share } from "./format.js";
 import { idInWords, interferenceInWords, recommended, sentence, severity, subjectInWords } from "./words.js";
 
 const notCaptured = "not covered by any capture";
@@ -23,7 +23,7 @@ export function answer({ diagnosis, finding, lead, clock, links }) {
       element("div", { className: "said" }, said), element("div", { className: "next" }, next)),
     comparisons(diagnosis),
     element("div", { className: "folds" }, finding ? details(finding, links, true) : null, ruledOut(diagnosis), notCleared(diagnosis),
-      outsideTheirRange(diagnosis), ...ledgers(diagnosis),
+      outsideTheirRange(diagnosis), ...ledgers(diagnosis), ...flows(diagnosis),
       blindSpots(diagnosis), interference(diagnosis), virtualDisks(diagnosis), curves(diagnosis), figures(diagnosis, links)),
     others(diagnosis, finding, clock, links),
     overhead(diagnosis),
@@ -124,6 +124,13 @@ function ledger({ whole, unit, total, subject, holders }) {
   const amount = `the ${quantity(total, unit)} of ${of}`;
   return folded(unit === "s" ? `Where ${amount} went` : `Who holds ${amount}`,
     definitions(holders.map((one) => [one.holder, part(one)])));
+}
+
+function flows({ flows: all = [] }) {
+  const carries = ({ amount, of_above: ratio, how }, unit) =>
+    `${quantity(amount, unit)}${ratio === null ? "" : `, ${digits(ratio)} times the layer above`} (${how})`;
+  return all.map(({ flow, unit, layers }) => folded(`How much of the ${flow} each layer carries`,
+    definitions(layers.map((one) => [one.layer, carries(one, unit)]))));
 }
 
 function blindSpots({ blind_spots: all }) {

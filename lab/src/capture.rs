@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whyslow_model::diagnosis::Diagnosis;
+use whyslow_documents::diagnosis::Diagnosis;
 
 /// Time allowed for the tools beyond their observation time, and for whyslow to read their output.
 const GRACE: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@ use crate::cgroup::Cgroup;
 use crate::testbed::PREFIX;
 use std::fmt;
 use std::path::Path;
-use whyslow_model::diagnosis::{Culprit, GroupName, InterferencePair, Subject};
+use whyslow_documents::diagnosis::{Culprit, GroupName, InterferencePair, Subject};
 
 /// Subject and culprit of the finding that must come first. If there are several, any of them is acceptable.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
-use whyslow_model::diagnosis::{Action, Finding};
-use whyslow_model::tune::{self, Promise};
+use whyslow_documents::diagnosis::{Action, Finding};
+use whyslow_documents::tune::{self, Promise};
 
 /// Arguments of `try`: long enough for six pairs of a second and a half each.
 const OPTIONS: [&str; 10] = ["try", "--json", "--pairs", "6", "--noise-pairs", "0", "--settle", "1s", "--for", "32s"];
@@ -151,7 +151,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::ActionKind;
+    use whyslow_documents::diagnosis::ActionKind;
 
     fn fix(promised: Option<(f64, f64, Option<f64>)>, factor: f64) -> Outcome {
         let promised = promised.map(|(factor, low, high)| Promise { factor, low, high });

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::expect::{EntityPattern, Expect, Figure};
 use crate::trial::Trial;
 use std::fs;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Reading, Verdict};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Finding, Reading, Verdict};
 
 /// Maximum impact of a finding on a healthy control that still counts as slight.
 pub const SLIGHT: f64 = 0.25;
@@ -196,7 +196,7 @@ fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{BlindSpot, Culprit, Evidence, Origin, RuledOut, Subject, TimeSpan};
+    use whyslow_documents::diagnosis::{BlindSpot, Culprit, Evidence, Origin, RuledOut, Subject, TimeSpan};
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());

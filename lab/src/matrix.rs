@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::blind::Blind;
     use crate::trial::Found;
-    use whyslow_model::diagnosis::Confidence;
+    use whyslow_documents::diagnosis::Confidence;
 
     fn outcome(kind: Kind, name: &str, seed: u64, causes: &[&str], found: &[&str]) -> Outcome {
         let mark =

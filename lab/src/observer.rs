@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whyslow_model::diagnosis::Diagnosis;
+use whyslow_documents::diagnosis::Diagnosis;
 
 /// Time allowed for whyslow beyond its observation time; bench-explain, which can run in its place, records for twenty
 /// seconds of it.

@@ -9,8 +9,8 @@ use crate::testbed::Testbed;
 use crate::trial::Trial;
 use jiff::Timestamp;
 use std::time::Duration;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, TimeSpan, Verdict};
-use whyslow_model::explanation::Explanation;
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Finding, Origin, TimeSpan, Verdict};
+use whyslow_documents::explanation::Explanation;
 
 /// Time allowed for `whyslow record` beyond its duration, and for `whyslow explain`.
 const GRACE: Duration = Duration::from_secs(60);

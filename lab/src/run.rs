@@ -15,7 +15,7 @@ use crate::testbed::Testbed;
 use crate::trial::{Found, Mark, Outcome, Trial};
 use crate::trials;
 use std::time::Duration;
-use whyslow_model::diagnosis::{Diagnosis, Finding};
+use whyslow_documents::diagnosis::{Diagnosis, Finding};
 
 /// Time between setup and observation: the setup itself must not be in the window.
 const SETTLE: Duration = Duration::from_millis(1500);

@@ -9,7 +9,7 @@ use crate::trials;
 use crate::vm::VmSpec;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use whyslow_model::diagnosis::Confidence;
+use whyslow_documents::diagnosis::Confidence;
 
 /// A row of the tables in `trials/`: a fault, or a healthy control that resembles one.
 pub struct Trial {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::BenchReport;
+use whyslow_documents::bench::BenchReport;
 
 /// Starts a benchmark that would take long, and waits until its threads measure.
 fn long(args: &[&str]) -> Child {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{BenchReport, Round, SCHEMA};
+use whyslow_documents::bench::{BenchReport, Round, SCHEMA};
 use whyslow_testing::{ends_with_test, heeds_hangup};
 
 pub(crate) const MIB: u64 = 1 << 20;

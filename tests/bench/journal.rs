@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, MIB, content, must, whyslow};
 use crate::skip::{has_program, skip};
 use std::fs;
 use std::process::{Command, Output};
-use whyslow_model::bench::{BenchKind, BenchReport};
+use whyslow_documents::bench::{BenchKind, BenchReport};
 
 /// A data and a log device, each with a serial number.
 struct Devices {

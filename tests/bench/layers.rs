@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
-use whyslow_model::bench::BenchReport;
+use whyslow_documents::bench::BenchReport;
 
 /// Measures the layers below a file of 0x77 bytes.
 fn measured_layers(device: &str, point: &str, kind: &str) -> BenchReport {

@@ -3,8 +3,8 @@
 use crate::fixture::{assert_refused, report_of, whyslow};
 use std::collections::BTreeSet;
 use std::fs;
-use whyslow_model::baseline::{Baseline, Better};
-use whyslow_model::bench::{BenchKind, BenchReport, Study};
+use whyslow_documents::baseline::{Baseline, Better};
+use whyslow_documents::bench::{BenchKind, BenchReport, Study};
 
 fn names(report: &BenchReport) -> Vec<&str> {
     report.studies.iter().map(|study| &*study.name).collect()

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use whyslow_model::bench::{BenchReport, Limit, Measurement};
+use whyslow_documents::bench::{BenchReport, Limit, Measurement};
 
 #[test]
 fn a_folder_is_left_as_it_was() {

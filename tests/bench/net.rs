@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Output, Stdio};
-use whyslow_model::bench::{BenchKind, BenchReport, NetRun, Network, Transport, Work};
+use whyslow_documents::bench::{BenchKind, BenchReport, NetRun, Network, Transport, Work};
 use whyslow_testing::ends_with_test;
 
 const TOKEN: &str = "a token of the tests, nothing else";

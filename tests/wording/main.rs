@@ -1,6 +1,7 @@
 //! Tests that all text for users is in plain English with the terms of the field, and that a first screen is short.
 
 mod messages;
+mod script;
 mod source;
 
 use std::fs;

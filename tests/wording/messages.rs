@@ -1,7 +1,7 @@
 //! All sentences that users read, as docs/messages.md, so that they can be read in one sitting.
 //! WHYSLOW_UPDATE_DOCS=1 writes the file.
 
-use crate::{all_help, files, root, source};
+use crate::{all_help, files, root, script, source};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +12,7 @@ use whyslow_testing::{cause_files, rule_files};
 const INTRODUCTION: &str = "\
 # Messages
 
-All sentences that whyslow shows: rules, settings, help, and the texts in the sources of its crates. A sentence that occurs in \
+All sentences that whyslow shows: rules, settings, help, and the texts in the sources of its crates and of the page. A sentence that occurs in \
 several places is listed once, where it occurs first. `{…}` stands for a value, and `{…|request|requests}` for a word that agrees \
 with it. The help of `whyslow-fleet` is listed with its crate. Texts of sources are recognized by their words, so that some of \
 those listed are not sentences, and words that others write (kernel messages, headers of other tools) are left out where they are \
@@ -102,6 +102,11 @@ fn document() -> String {
         for (file, sentences) in source::sentences_of(&folder) {
             messages.section(&format!("### {name}: {file}"), sentences);
         }
+    }
+    messages.text.push_str("\n## Page\n");
+    for path in files("web", "js") {
+        let script = fs::read_to_string(&path).expect("a script");
+        messages.section(&format!("### {}", stem(&path)), script::sentences_of(&script));
     }
     messages.text
 }

@@ -4,7 +4,7 @@ use crate::cases::Flow;
 use crate::rig::Folder;
 use serde_json::Value;
 use std::time::Duration;
-use whyslow_model::bench::{BenchReport, DiskRun};
+use whyslow_documents::bench::{BenchReport, DiskRun};
 use whyslow_pairs::child;
 use whyslow_pairs::comparison::Figures;
 use whyslow_pairs::failure::{Failure, Result};

@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::explanation::Explanation;
+use whyslow_documents::explanation::Explanation;
 use whyslow_pairs::child::{ended_children, number};
 use whyslow_pairs::failure::{Failure, Result};
 

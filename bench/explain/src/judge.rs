@@ -4,8 +4,8 @@ use crate::explain::Explained;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fmt;
-use whyslow_model::diagnosis::Confidence;
-use whyslow_model::explanation::Episode;
+use whyslow_documents::diagnosis::Confidence;
+use whyslow_documents::explanation::Episode;
 use whyslow_pairs::failure::{Failure, Result};
 
 /// Maximum deviation of a start or end, in seconds.

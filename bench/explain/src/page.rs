@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::chart::PageData;
+use whyslow_documents::chart::PageData;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_testing::{HttpServer, UrlOn};
 

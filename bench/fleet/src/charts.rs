@@ -4,7 +4,7 @@ use crate::growth::{Size, Times};
 use crate::store::Layout;
 use std::fs;
 use std::path::Path;
-use whyslow_model::chart::{Chart, ChartAxis, ChartSeries};
+use whyslow_documents::chart::{Chart, ChartAxis, ChartSeries};
 use whyslow_pairs::failure::Result;
 use whyslow_show::chart::svg;
 

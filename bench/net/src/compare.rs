@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, Wire};
 use serde_json::Value;
-use whyslow_model::bench::{BenchReport, NetEnd};
+use whyslow_documents::bench::{BenchReport, NetEnd};
 use whyslow_pairs::comparison::{Comparison, Figures};
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::in_turn::in_turn;

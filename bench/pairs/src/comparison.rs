@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use serde::Serialize;
 use std::fmt;
-use whyslow_model::bench::Median;
+use whyslow_documents::bench::Median;
 
 /// Result of one run.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use crate::taken::{self, Taken};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use whyslow_model::bench::Median;
+use whyslow_documents::bench::Median;
 use whyslow_pairs::child::Running;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::in_turn::in_turn;

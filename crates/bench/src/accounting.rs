@@ -4,7 +4,7 @@ use crate::environment::busy_seconds;
 use crate::page_cache;
 use crate::target::{BenchTarget, StorageMap};
 use std::fs;
-use whyslow_model::bench::{CacheTraffic, IoAccounting, LayerTraffic, Traffic};
+use whyslow_documents::bench::{CacheTraffic, IoAccounting, LayerTraffic, Traffic};
 use whyslow_model::catalogue::Disk;
 use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;

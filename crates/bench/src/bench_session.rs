@@ -10,7 +10,7 @@ use crate::{Error, Progress, ProgressFn, Result, Stop};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     AccessPattern, BenchKind, BenchReport, Cache, DiskRun, Engine, IoAccounting, Round, SCHEMA, SyncPolicy, TargetInfo,
     Traffic, Workload,
 };

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
-use whyslow_model::bench::Cache;
+use whyslow_documents::bench::Cache;
 use whyslow_model::human;
 use whyslow_sense::Root;
 
@@ -199,7 +199,7 @@ fn check_buffers(need: u64, available: u64, specs: &[RunSpec]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::bench::Workload;
+    use whyslow_documents::bench::Workload;
 
     const FOLDER: &str = "/var/tmp";
 

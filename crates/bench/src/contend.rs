@@ -7,7 +7,7 @@ use crate::target::TargetSpec;
 use crate::{Error, Progress, Result, Stop};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use whyslow_model::bench::{BenchKind, BenchReport, Interference, Round, Workload};
+use whyslow_documents::bench::{BenchKind, BenchReport, Interference, Round, Workload};
 
 /// Options of `bench contend`.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use crate::bench_session::BenchSession;
 use crate::target::TargetSpec;
 use crate::{Error, Progress, Result, Stop};
 use depth_sweep::{DepthPoint, DepthSweep, MOST_RUNS};
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     AccessPattern, BenchKind, BenchReport, Cache, Ceiling, Engine, Limit, SyncPolicy, Workload,
 };
 use whyslow_model::human;

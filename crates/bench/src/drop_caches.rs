@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
-use whyslow_model::bench::{CacheSizes, DroppedCaches};
+use whyslow_documents::bench::{CacheSizes, DroppedCaches};
 use whyslow_sense::Root;
 
 /// Page cache, then dentries and inodes (Documentation/admin-guide/sysctl/vm.rst, drop_caches).

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use whyslow_model::bench::{Environment, OtherProcess, TargetInfo};
+use whyslow_documents::bench::{Environment, OtherProcess, TargetInfo};
+use whyslow_documents::diagnosis::Host;
 use whyslow_model::catalogue::{Cpu, MachineInfo, Meminfo, Process};
-use whyslow_model::diagnosis::Host;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, State};
 use whyslow_model::window::{Change, Window};

@@ -11,7 +11,7 @@ use crate::{Error, Progress, Result, Stop};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, LayerResult, Round, Workload};
+use whyslow_documents::bench::{AccessPattern, BenchKind, BenchReport, Cache, LayerResult, Round, Workload};
 use whyslow_model::human;
 
 /// Options of `bench layers`.

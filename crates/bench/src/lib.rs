@@ -1,6 +1,6 @@
 //! Benchmarks: generate a known load and measure its effect.
 //!
-//! A [`Workload`](whyslow_model::bench::Workload) describes the load. Targets are opened so that no existing data is at
+//! A [`Workload`](whyslow_documents::bench::Workload) describes the load. Targets are opened so that no existing data is at
 //! risk, an I/O engine submits requests to the kernel, statistics are collected on completions, and I/O accounting
 //! compares the requested I/O with the counts of each layer of the storage stack.
 

@@ -1,7 +1,7 @@
 //! Detects which device splits direct reads, and because of which limit.
 
 use crate::target::StorageMap;
-use whyslow_model::bench::{LayerTraffic, RequestSplit, Traffic};
+use whyslow_documents::bench::{LayerTraffic, RequestSplit, Traffic};
 use whyslow_model::human;
 
 /// Minimum ratio of counted to arriving requests for a device to split them. Smaller ratios come from file extents that

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{CpuCost, DiskRun, Generator, RequestStats, Traffic, Workload};
+use whyslow_documents::bench::{CpuCost, DiskRun, Generator, RequestStats, Traffic, Workload};
 
 /// A workload and its target.
 #[derive(Clone, Debug)]

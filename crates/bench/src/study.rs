@@ -7,7 +7,7 @@ use crate::{Error, ProgressFn, Result, Stop};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Study};
+use whyslow_documents::bench::{BenchKind, BenchReport, Measurement, Study};
 use whyslow_model::human;
 use whyslow_sense::Root;
 

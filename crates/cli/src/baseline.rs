@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_compare::{OF_THE_RECORDER, Summary, inventory, of_bench};
 use whyslow_diagnose::{all_signals, known_signals};
-use whyslow_model::baseline::{Baseline, BaselineKind, Listed};
-use whyslow_model::bench::{self, BenchReport};
+use whyslow_documents::baseline::{Baseline, BaselineKind, Listed};
+use whyslow_documents::bench::{self, BenchReport};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::suggest::unknown;
 use whyslow_show::text;
@@ -205,7 +205,7 @@ pub fn of_recording(recording: &Recording, span: &TimeRange) -> Result<Baseline,
     let there = (*span.start()).max(*all.start())..=(*span.end()).min(*all.end());
     let seconds = Duration::from_nanos(there.end().saturating_sub(*there.start()).max(0).unsigned_abs());
     let length = (seconds / CUT).clamp(WINDOWS.0, WINDOWS.1);
-    let mut summary = Summary::of(all_signals());
+    let mut summary = Summary::from_signals(all_signals());
     let mut newest = None;
     let read = recording.each_window(&there, length, &without_tasks, |window| {
         let at = window.last().map_or(0, |sample| sample.wall_ns);

@@ -21,7 +21,7 @@ use whyslow_bench::layers::{self, LayersOptions};
 use whyslow_bench::memory::{self, MemoryOptions};
 use whyslow_bench::target::TargetSpec;
 use whyslow_bench::{Error, Stop};
-use whyslow_model::bench::{BenchReport, Cache, Engine};
+use whyslow_documents::bench::{BenchReport, Cache, Engine};
 use whyslow_model::human;
 use whyslow_show::{json, text};
 

@@ -26,9 +26,9 @@ use clap_complete::Shell;
 use clap_complete::env::Shells;
 use std::process::ExitCode;
 use whyslow_command::ManArgs;
+use whyslow_documents::listing::{RuleDetails, RuleInfo};
 use whyslow_import::{FORMATS, Format};
 use whyslow_model::catalogue::{self, FamilyInfo};
-use whyslow_model::listing::{RuleDetails, RuleInfo};
 use whyslow_model::suggest::unknown;
 use whyslow_show::text;
 

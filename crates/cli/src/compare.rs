@@ -12,7 +12,7 @@ use clap_complete::ArgValueCandidates;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_compare::{LEAST, compare};
-use whyslow_model::baseline::Baseline;
+use whyslow_documents::baseline::Baseline;
 use whyslow_show::text;
 use whyslow_store::{Baselines, read_baseline};
 
@@ -91,7 +91,7 @@ fn side(text: &str, folder: &Path, names: &PseudonymSession) -> Result<Baseline,
 
 /// Returns whether a file identifies itself as the output of a benchmark.
 fn is_bench(path: &Path) -> bool {
-    schema(path).as_deref() == Some(whyslow_model::bench::SCHEMA)
+    schema(path).as_deref() == Some(whyslow_documents::bench::SCHEMA)
 }
 
 /// Returns the schema that a document of ours declares.

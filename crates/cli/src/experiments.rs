@@ -6,12 +6,12 @@ use crate::read::{ReadArgs, captures};
 use std::path::Path;
 use whyslow_compare::{
     add_stated_changes, conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling,
-    inventory, of_capture,
+    from_both_ends, inventory, of_capture,
 };
 use whyslow_diagnose::{all_signals, known_signals};
+use whyslow_documents::baseline::Baseline;
+use whyslow_documents::diagnosis::{CaptureComparison, Diagnosis, Finding};
 use whyslow_import::Capture;
-use whyslow_model::baseline::Baseline;
-use whyslow_model::diagnosis::{CaptureComparison, Diagnosis, Finding};
 use whyslow_model::settings::tell_a_change;
 use whyslow_model::window::Window;
 
@@ -43,15 +43,23 @@ pub fn add(captures: &[Capture], diagnosis: &mut Diagnosis) {
 /// Compares each capture with the next one of the same objects if there is evidence that a setting was changed between
 /// them, unless they come from two hosts or one shows the other side of the same load.
 ///
-/// Compares runs within one capture that differ in one option with each other.
+/// Compares runs within one capture that differ in one option with each other. Of captures of two hosts, says which runs are those
+/// of one connection.
 fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureComparison> {
     let own = captures.iter().take(MOST_PAIRS).filter_map(|capture| {
         let conclusions = conclusions_within(&summed_up(capture));
         let label = capture.label();
         (!conclusions.is_empty()).then_some(CaptureComparison { a: label.clone(), b: label, conclusions })
     });
-    let pairs = captures.windows(2).filter(|pair| !pair[0].is_of_another_host(&pair[1]));
-    let compared = pairs.take(MOST_PAIRS).filter_map(|pair| {
+    let (elsewhere, pairs): (Vec<_>, Vec<_>) =
+        captures.windows(2).partition(|pair| pair[0].is_of_another_host(&pair[1]));
+    let both_ends = elsewhere.into_iter().take(MOST_PAIRS).filter_map(|pair| {
+        let [a, b] = [&pair[0], &pair[1]].map(|capture| known_signals(&capture.window));
+        let conclusions = from_both_ends(&a, &b);
+        let [a, b] = [&pair[0], &pair[1]].map(Capture::label);
+        (!conclusions.is_empty()).then_some(CaptureComparison { a, b, conclusions })
+    });
+    let compared = pairs.into_iter().take(MOST_PAIRS).filter_map(|pair| {
         let [a, b] = [&pair[0], &pair[1]].map(Capture::label);
         let are_layers = diagnosis.findings.iter().any(|finding| is_across(finding, &a, &b));
         let mut sides = [&pair[0], &pair[1]].map(summed_up);
@@ -64,7 +72,7 @@ fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureCompar
         let conclusions = if is_experiment { conclusions(&before, &after) } else { Vec::new() };
         (!conclusions.is_empty() && !are_layers).then_some(CaptureComparison { a, b, conclusions })
     });
-    compared.chain(own).collect()
+    compared.chain(own).chain(both_ends).collect()
 }
 
 /// Returns whether a finding explains the content of one capture by the other.

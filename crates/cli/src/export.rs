@@ -70,8 +70,12 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     let names = args.pseudonyms.begin()?;
     let recording = names.recording(args.part.open()?).map_err(|e| Failure::usage(e.to_string()))?;
     let span = args.part.span(&recording)?;
-    let mut rows =
-        ExportedRows { recording, span, rates: if args.raw { None } else { Some(RowRates::of(&family)) }, family };
+    let mut rows = ExportedRows {
+        recording,
+        span,
+        rates: if args.raw { None } else { Some(RowRates::from_counted(&family)) },
+        family,
+    };
     match &args.output {
         Some(path) => {
             let unwritable = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));

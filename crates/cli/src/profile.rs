@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use whyslow_command::ColorChoice;
-use whyslow_model::diagnosis::{Diagnosis, Finding};
-use whyslow_model::profile::{ProfileKind, StackProfile};
+use whyslow_documents::diagnosis::{Diagnosis, Finding};
+use whyslow_documents::profile::{ProfileKind, StackProfile};
 use whyslow_sense::profile::{ProfileOptions, Profiler};
 use whyslow_sense::{Root, SourceError};
 use whyslow_show::text::TextStyle;
@@ -206,7 +206,7 @@ fn draw(profile: &StackProfile, format: ProfileFormat, style: &TextStyle) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Confidence, Culprit, Origin, Subject, TimeSpan, Verdict};
+    use whyslow_documents::diagnosis::{Confidence, Culprit, Origin, Subject, TimeSpan, Verdict};
 
     fn finding(id: &str, subject: Subject, culprits: &[Option<u32>]) -> Finding {
         let culprit = |pid: &Option<u32>| Culprit {

@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use whyslow_diagnose::{diagnose, merge_diagnoses, virtual_machines};
+use whyslow_documents::diagnosis::{Diagnosis, Origin};
 use whyslow_import::{Capture, Incident, IncidentContents, ProcTree, ReadMonitor, join};
-use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_sense::read_captured;
 
 /// Time before progress is first shown.

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::recorded_findings;
-use whyslow_model::explanation::{Recorded, Shipped};
+use whyslow_documents::explanation::{Recorded, Shipped};
 use whyslow_sense::{INVENTORY, Root, Sampler};
 use whyslow_show::text;
 use whyslow_store::{Judge, Recorder, Retention, SampleCounts};

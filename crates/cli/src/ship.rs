@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use whyslow_model::explanation::Shipped;
+use whyslow_documents::explanation::Shipped;
 use whyslow_rollup::PublicKey;
 use whyslow_ship::{Backoff, Destination, Pass, RawAnswer, ShipError, Shipper};
 use whyslow_show::text;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_command::ColorChoice;
-use whyslow_model::io_stack::{IoStack, NodeKind};
+use whyslow_documents::io_stack::{IoStack, NodeKind};
 use whyslow_model::suggest::did_you_mean;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};

@@ -1,9 +1,9 @@
 //! Summaries of benchmarks.
 
 use std::collections::BTreeMap;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Distribution, Inventory};
-use whyslow_model::bench::{BenchReport, DiskRun, NetRun, Network, RequestStats, Round, Study, TargetInfo, Work};
-use whyslow_model::diagnosis::Subject;
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Distribution, Inventory};
+use whyslow_documents::bench::{BenchReport, DiskRun, NetRun, Network, RequestStats, Round, Study, TargetInfo, Work};
+use whyslow_documents::diagnosis::Subject;
 
 /// Unit in which latencies are counted, seconds.
 const NANOSECOND: f64 = 1e-9;

@@ -2,15 +2,19 @@
 
 use crate::experiment::BLOCK;
 use crate::summary::Summary;
-use std::collections::BTreeMap;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Experiment, Inventory};
-use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Experiment, Inventory};
+use whyslow_documents::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
+use whyslow_documents::listing::Signal;
 use whyslow_model::human;
-use whyslow_model::listing::Signal;
 use whyslow_model::settings::{TITLE, UNSTATED, changes, in_text, tell_a_change};
 
 /// Share of a CPU from which the CPU is the limit.
 const CPU_BOUND: f64 = 0.95;
+/// Share by which the ends of one run differ: they do not begin and end at the same instant.
+const NOISE: f64 = 0.05;
+/// Signal with the ends of a connection.
+const ENDS: &str = "timed.ends";
 /// Suffix of the name of a measurement that a CPU limited.
 pub(crate) const BY_CPU: &str = ", limited by a CPU";
 
@@ -24,7 +28,7 @@ pub fn of_capture<'s>(
     whole: &[SubjectFigures],
 ) -> Baseline {
     let summed_up = |intervals: &[(f64, &[SubjectFigures])]| {
-        let mut summary = Summary::of(signals.clone());
+        let mut summary = Summary::from_signals(signals.clone());
         intervals.iter().for_each(|(seconds, figures)| summary.add(*seconds, figures));
         (summary.seconds(), summary.finish())
     };
@@ -48,6 +52,9 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
     let works: Vec<String> = figures.iter().filter_map(work).collect();
     let mut in_order: Vec<&SubjectFigures> = figures.iter().collect();
     in_order.sort_by_key(|figures| line(figures));
+    // A run that client and server both show is one.
+    let mut known_ends: BTreeSet<&str> = BTreeSet::new();
+    in_order.retain(|figures| text(figures, ENDS).is_none_or(|ends| known_ends.insert(ends)));
     for figures in in_order {
         let Some((work, experiment)) = work(figures).zip(experiment(figures)) else { continue };
         let limit = if figures.number("timed.cpu_share") >= Some(CPU_BOUND) { BY_CPU } else { "" };
@@ -100,6 +107,24 @@ fn text<'f>(figures: &'f SubjectFigures, metric: &str) -> Option<&'f str> {
         Reading::Text(text) => Some(text),
         Reading::Number(_) => None,
     }
+}
+
+/// Returns a sentence for each run that two hosts show, the client and the server of one connection, from their known signals.
+pub fn from_both_ends(a: &[SubjectFigures], b: &[SubjectFigures]) -> Vec<String> {
+    let sentence = |here: &SubjectFigures| {
+        let ends = text(here, ENDS)?;
+        let there = b.iter().find(|there| text(there, ENDS) == Some(ends))?;
+        let [before, after] = [here, there].map(|side| side.number("timed.bits"));
+        let (before, after) = (before?, after?);
+        let tool = text(here, "timed.tool").unwrap_or("the tool");
+        let [before_said, after_said] = [before, after].map(|rate| human::quantity(rate, "bit/s"));
+        let lost = before > after * (1.0 + NOISE) || after > before * (1.0 + NOISE);
+        let verdict = if lost { "what one of them counted did not arrive" } else { "the same within what varies" };
+        Some(format!(
+            "{tool} between {ends} is one run, seen from both ends: {before_said} and {after_said}, {verdict}."
+        ))
+    };
+    a.iter().filter_map(sentence).collect()
 }
 
 /// Adds the settings that the texts of two captures state to their summaries, if they state that one was changed between them.

@@ -5,8 +5,8 @@ use crate::inventory::OF_THE_RECORDER;
 use crate::stats::pieces::{FEWEST, pieces, repeats};
 use crate::stats::{CONFIDENCE, Estimate, holm, median, ranks};
 use std::collections::BTreeSet;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
-use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, Spread};
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
+use whyslow_documents::comparison::{Changed, Comparison, Difference, SCHEMA, Side, Spread};
 
 /// Default for the smallest effect of interest, as a fraction of the usual value.
 pub const LEAST: f64 = 0.05;
@@ -189,8 +189,8 @@ fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&BaselineSeries, &BaselineSerie
 mod tests {
     use super::*;
     use crate::stats::noise::Noise;
-    use whyslow_model::baseline::Distribution;
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::baseline::Distribution;
+    use whyslow_documents::diagnosis::Subject;
 
     const SERIES: u64 = 10;
 

@@ -4,7 +4,7 @@ use crate::captures::BY_CPU;
 use crate::compare::changed as changed_inventory;
 use crate::experiment::{counterparts, sentences, within};
 use std::cmp::Ordering;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Inventory};
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Inventory};
 use whyslow_model::human::{change, quantity};
 
 /// Assumed relative variation of a value that was measured only once.

@@ -2,7 +2,7 @@
 
 use crate::conclusion::{Effect, UNCLEAR, Usual};
 use std::collections::BTreeMap;
-use whyslow_model::baseline::{BaselineSeries, Experiment};
+use whyslow_documents::baseline::{BaselineSeries, Experiment};
 use whyslow_model::human::{change, quantity};
 use whyslow_model::settings::{SettingChange, TITLE, UNSTATED, are_titles_of_runs, changes};
 
@@ -294,8 +294,8 @@ fn cached(is_direct: bool, ratio: Option<f64>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::Better;
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::baseline::Better;
+    use whyslow_documents::diagnosis::Subject;
 
     const MIB: f64 = 1_048_576.0;
 

@@ -1,7 +1,7 @@
 //! Hardware and settings of a machine: everything in a window that does not change with use.
 
 use std::collections::BTreeMap;
-use whyslow_model::baseline::Inventory;
+use whyslow_documents::baseline::Inventory;
 use whyslow_model::catalogue::{
     Array, Family, Frequency, Hugepages, Layer, Link, MachineInfo, Meminfo, MetricKind, Mount, Node, Partition, Queue,
     Setting, Sharing, Swap,

@@ -17,7 +17,7 @@ pub mod stats;
 mod summary;
 
 pub use bench::of_bench;
-pub use captures::{add_stated_changes, of_capture};
+pub use captures::{add_stated_changes, from_both_ends, of_capture};
 pub use compare::{LEAST, compare};
 pub use conclusion::{conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling};
 pub use inventory::{OF_THE_RECORDER, inventory};

@@ -1,7 +1,7 @@
 //! Adds usual values from a baseline to the evidence of findings.
 
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries};
-use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Reading};
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries};
+use whyslow_documents::diagnosis::{Diagnosis, Evidence, Finding, Reading};
 use whyslow_model::human;
 use whyslow_model::window::UsualValues;
 
@@ -65,8 +65,8 @@ fn then(series: &BaselineSeries, baseline: &Baseline) -> Option<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::{Distribution, Inventory};
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::baseline::{Distribution, Inventory};
+    use whyslow_documents::diagnosis::Subject;
 
     /// A finding about a disk that reads 20 MiB/s, and one about a process, as a program prints them.
     const FOUND: &str = r#"{

@@ -1,9 +1,9 @@
 //! Summarizes a period of observation, window by window.
 
 use std::collections::BTreeMap;
-use whyslow_model::baseline::{BaselineSeries, Better, Distribution};
-use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
-use whyslow_model::listing::Signal;
+use whyslow_documents::baseline::{BaselineSeries, Better, Distribution};
+use whyslow_documents::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
+use whyslow_documents::listing::Signal;
 
 /// Number of means at which pairs are merged: the summary of a day is no larger than that of ten minutes.
 const MOST: usize = 128;
@@ -32,7 +32,7 @@ struct Track {
 
 impl Summary {
     /// Creates a summary of those of the signals that baselines keep.
-    pub fn of<'s>(signals: impl IntoIterator<Item = &'s Signal>) -> Self {
+    pub fn from_signals<'s>(signals: impl IntoIterator<Item = &'s Signal>) -> Self {
         let kept = signals.into_iter().filter(|signal| signal.baseline);
         let kept = kept.map(|signal| (signal.name, signal.better)).collect();
         Self { kept, tracks: BTreeMap::new(), windows: 0, width: 1, seconds: 0.0 }
@@ -116,7 +116,7 @@ mod tests {
             better: None,
             baseline,
         };
-        Summary::of(&[signal("disk.read_rate", true), signal("disk.scheduler", false)])
+        Summary::from_signals(&[signal("disk.read_rate", true), signal("disk.scheduler", false)])
     }
 
     fn figures(disk: &str, rate: f64) -> Vec<SubjectFigures> {

@@ -1,13 +1,13 @@
 //! Benchmarks that are run again and again, as summaries.
 
 use whyslow_compare::{LEAST, compare, of_bench};
-use whyslow_model::baseline::BaselineKind;
-use whyslow_model::bench::{
+use whyslow_documents::baseline::BaselineKind;
+use whyslow_documents::bench::{
     BenchKind, BenchReport, CpuCost, Direction, DiskRun, DiskSeries, Environment, Generator, Latency, Measurement,
     NetEnd, NetLoad, NetRound, NetRun, NetSeries, Network, Peer, Percentile, RequestStats, Round, SCHEMA, Study,
     TargetInfo, Workload,
 };
-use whyslow_model::diagnosis::Subject;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 
 /// A second of random reads of a disk, and a round that is not to be trusted.

@@ -12,7 +12,7 @@ use crate::scope::Scope;
 use crate::signal::Entity;
 use crate::sources::NotRead;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::diagnosis::{CgroupShare, Culprit, Subject, Unattributed};
+use whyslow_documents::diagnosis::{CgroupShare, Culprit, Subject, Unattributed};
 
 /// Maximum number of culprits named.
 const MOST_CULPRITS: usize = 5;

@@ -7,7 +7,7 @@ use crate::rule_context::RuleContext;
 use crate::scope::Scope;
 use crate::template::Template;
 use serde::Deserialize;
-use whyslow_model::diagnosis::{Finding, NotCleared, RuledOut};
+use whyslow_documents::diagnosis::{Finding, NotCleared, RuledOut};
 
 /// Sentences about all resources.
 #[derive(Debug, Default, Deserialize)]
@@ -112,7 +112,7 @@ fn first_of_each(sentences: impl Iterator<Item = (String, String)>) -> Vec<(Stri
 mod tests {
     use super::*;
     use crate::signal::Entity;
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::diagnosis::Subject;
 
     const TWO: &str = r#"
 [[cleared]]

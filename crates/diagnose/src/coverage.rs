@@ -3,7 +3,7 @@
 use crate::facts::Facts;
 use crate::scope::Scope;
 use crate::signal::{Entity, Signal};
-use whyslow_model::diagnosis::{BlindSpot, Evidence, NOT_CAPTURED, Reading, SubjectFigures};
+use whyslow_documents::diagnosis::{BlindSpot, Evidence, NOT_CAPTURED, Reading, SubjectFigures};
 use whyslow_model::window::Window;
 
 /// Evidence that part of a resource was captured: signals of the host, or entities of a scope.
@@ -51,7 +51,7 @@ const THINGS: [(Scope, &str, &str); 2] = [
 
 /// Returns the known signals over a window of each entity in a listed scope.
 pub fn known_signals(window: &Window) -> Vec<SubjectFigures> {
-    of_facts(&Facts::of(window))
+    of_facts(&Facts::from_window(window))
 }
 
 /// Like [`known_signals`], from facts already computed.

@@ -2,6 +2,7 @@
 
 use crate::coverage;
 use crate::facts::Facts;
+use crate::flow;
 use crate::interference;
 use crate::intervals::{self, Whole};
 use crate::judge::{Judged, judge};
@@ -16,11 +17,11 @@ use crate::since_boot;
 use crate::stands_out;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
-use whyslow_model::blind_spots;
-use whyslow_model::catalogue::{Family, MachineInfo, Meminfo, Observer, Process};
-use whyslow_model::diagnosis::{
+use whyslow_documents::blind_spots;
+use whyslow_documents::diagnosis::{
     BlindSpot, Diagnosis, Finding, Host, NotCleared, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
 };
+use whyslow_model::catalogue::{Family, MachineInfo, Meminfo, Observer, Process};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -39,7 +40,7 @@ const MOST_RULED_OUT: usize = 12;
 
 /// Judges a window by a book of rules.
 pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
-    let mut facts = Facts::of(window);
+    let mut facts = Facts::from_window(window);
     if let Some(running) = &mut facts.running {
         running.is_past = source == Origin::Recording;
     }
@@ -104,6 +105,8 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         figures,
         memory: ledger::memory(window),
         ledgers: ledger::others(window),
+        // A capture rarely has all processes, and all devices.
+        flows: if is_captured { Vec::new() } else { flow::flows(window, &facts.topology) },
         stands_out,
         main_figures,
         interference: if is_captured { Vec::new() } else { interference::pairs(window, &facts) },
@@ -125,7 +128,7 @@ fn keys_of(judged: &[Judged]) -> BTreeSet<String> {
 
 /// Returns the findings of a window, in all of it or in a part: causes before effects.
 pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
-    let facts = Facts::of(window);
+    let facts = Facts::from_window(window);
     let (judged, _) = judge(book.all(), &facts);
     let of_now = keys_of(&judged);
     let findings = relate(judged, &facts.topology);

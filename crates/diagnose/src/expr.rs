@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 use toml::Spanned;
-use whyslow_model::diagnosis::Reading;
+use whyslow_documents::diagnosis::Reading;
 
 /// Result of a condition; unknown if a signal that it needs is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

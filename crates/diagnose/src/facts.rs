@@ -13,8 +13,8 @@ use crate::sources::{Sources, is_bpf};
 use crate::{impossible, own};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use whyslow_documents::diagnosis::{BlindSpot, Reading, Subject};
 use whyslow_model::catalogue::{self, FamilyInfo, Group, Link, Observer, Process, Setting};
-use whyslow_model::diagnosis::{BlindSpot, Reading, Subject};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, UsualValues, Window};
@@ -53,7 +53,7 @@ pub struct Facts {
 
 impl Facts {
     /// Computes all signals.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         Self::of_scopes(window, |_| true)
     }
 
@@ -61,14 +61,14 @@ impl Facts {
     /// stay empty.
     pub fn of_scopes(window: &Window, wanted: impl Fn(Scope) -> bool) -> Self {
         let changes = window.changes::<Process>();
-        let blocked = Blocked::of(window);
+        let blocked = Blocked::from_window(window);
         let processes = task::processes(window, &changes, &blocked);
         let threads = task::threads(window, &processes);
-        let rooms = Rooms::of(window);
-        let read = Sources::of(window);
+        let rooms = Rooms::from_window(window);
+        let read = Sources::from_window(window);
         let host = HostUse::new(window, &read, &processes, rooms.of_the_machine(), blocked.over_time());
-        let mut host = Entity::of(Subject::host(), &host);
-        let topology = Topology::of(window);
+        let mut host = Entity::from_subject(Subject::host(), &host);
+        let topology = Topology::from_window(window);
         let members = BlockedMembers::new(&processes, blocked.over_time());
         let uses = io::uses(window, &topology, &processes, &changes);
         let sources = EntitySources {
@@ -135,8 +135,8 @@ impl Facts {
         let shared = |f: &FamilyInfo| paths(f.source).iter().any(|path| wanted.contains(path));
         let families = if self.origins.is_empty() { Vec::new() } else { catalogue::families() };
         let places = |f: &FamilyInfo| -> BTreeSet<&SourceLocation> {
-            let rows = entity.rows.iter().flat_map(|key| self.origins.of(f.name, key)).collect::<BTreeSet<_>>();
-            if rows.is_empty() { self.origins.of(f.name, &entity.subject.name) } else { rows }
+            let rows = entity.rows.iter().flat_map(|key| self.origins.locations(f.name, key)).collect::<BTreeSet<_>>();
+            if rows.is_empty() { self.origins.locations(f.name, &entity.subject.name) } else { rows }
         };
         let places: BTreeSet<&SourceLocation> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
         if places.is_empty() {

@@ -2,7 +2,7 @@
 //! they are unknown, and reported.
 
 use crate::signal::Entity;
-use whyslow_model::diagnosis::{BlindSpot, Reading, Subject};
+use whyslow_documents::diagnosis::{BlindSpot, Reading, Subject};
 use whyslow_model::human;
 
 /// How far a share of time may exceed 1: the kernel samples by its tick, and counters are not read at one instant.

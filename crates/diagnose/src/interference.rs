@@ -9,8 +9,8 @@ use crate::facts::Facts;
 use crate::scope::Scope;
 use crate::signal::{Entity, over};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::{Confidence, GroupName, InterferencePair, Reading};
 use whyslow_model::catalogue::{Group, Interference, Qdisc, Vmstat};
-use whyslow_model::diagnosis::{Confidence, GroupName, InterferencePair, Reading};
 use whyslow_model::window::{Change, Window};
 
 /// Group of kernel threads, which are in no control group.
@@ -419,7 +419,7 @@ mod tests {
                 s.task.process.push(row.into());
             }
         });
-        let pairs = memory(&window, &Facts::of(&window));
+        let pairs = memory(&window, &Facts::from_window(&window));
         let pairs: Vec<_> =
             pairs.iter().map(|p| (&*p.victim.name, &*p.culprit.name, p.on.as_deref(), p.seconds)).collect();
         // Five of ten seconds, and 300 of 400 MiB.

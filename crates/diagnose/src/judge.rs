@@ -8,7 +8,7 @@ use crate::rule_context::{RuleContext, usual_signal};
 use crate::scope::Scope;
 use crate::signal::Entity;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::diagnosis::{
+use whyslow_documents::diagnosis::{
     Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, Gain, RuledOut, Since, Subject, Unattributed,
 };
 

@@ -2,8 +2,8 @@
 //! short of it, the CPUs' time. The wholes are declared in `whyslow_quantities::whole`.
 
 use crate::signals::huge_pages;
+use whyslow_documents::diagnosis::{Holding, Ledger, MemoryHolding, MemoryLedger, Subject};
 use whyslow_model::catalogue::{Cpu, CpuMean, Family, Group, Meminfo};
-use whyslow_model::diagnosis::{Holding, Ledger, MemoryHolding, MemoryLedger, Subject};
 use whyslow_model::value::{Counter, Value};
 use whyslow_model::window::Window;
 use whyslow_quantities::column;

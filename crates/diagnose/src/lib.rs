@@ -12,6 +12,7 @@ mod document;
 mod expect;
 mod expr;
 mod facts;
+mod flow;
 mod impossible;
 mod interference;
 mod intervals;

@@ -6,7 +6,7 @@ use crate::judge::judge;
 use crate::rulebook::RuleBook;
 use crate::scope::Scope;
 use crate::signal::{Entity, Signal};
-use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Reading, SubjectFigures};
+use whyslow_documents::diagnosis::{Diagnosis, Evidence, Finding, Reading, SubjectFigures};
 use whyslow_model::window::Window;
 
 const ID: &str = "cpu.frequency";
@@ -37,7 +37,7 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
         let values = signals.iter().map(value).collect();
         let machine = Entity { signals, values, ..Entity::unknown(host.subject.clone()) };
         let entities = [(Scope::Host, vec![machine.clone()])].into();
-        let facts = Facts { host: machine, entities, running: None, ..Facts::of(&Window::default()) };
+        let facts = Facts { host: machine, entities, running: None, ..Facts::from_window(&Window::default()) };
         let (judged, _) = judge(std::slice::from_ref(rule), &facts);
         let finding = judged.into_iter().next()?.finding;
         let seen = |shown: Evidence| match host.evidence(&shown.metric) {

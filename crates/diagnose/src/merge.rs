@@ -6,7 +6,7 @@ use crate::rulebook::RuleBook;
 use crate::virtual_machines::{self, VirtualMachines};
 use crate::{shared_device, stands_out, virtual_disks};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
 
 /// Maximum length of a chain of causes and effects.
 const MOST_LEVELS: usize = 8;

@@ -13,7 +13,7 @@ use crate::signal::Entity;
 use crate::template::Template;
 use serde::Deserialize;
 use toml::Spanned;
-use whyslow_model::diagnosis::{CaptureOutcome, Confidence, Finding, NextCapture, Verdict};
+use whyslow_documents::diagnosis::{CaptureOutcome, Confidence, Finding, NextCapture, Verdict};
 
 /// Maximum number of outcomes listed for one capture.
 const MOST_OUTCOMES: usize = 3;

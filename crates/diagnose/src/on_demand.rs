@@ -7,13 +7,13 @@ use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::sources;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::diagnosis::CloserLook;
+use whyslow_documents::diagnosis::CloserLook;
 use whyslow_model::window::Window;
 
 /// Returns the on-demand sources of the rules that suspect something in the window so far, and those that show which process
 /// slows which.
 pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
-    let facts = Facts::of(window);
+    let facts = Facts::from_window(window);
     let suspected = book.all().iter().filter(|rule| !rule.asks.is_empty()).filter(|rule| {
         let suspect = rule.suspect.as_ref().unwrap_or(&rule.when);
         entities(rule, &facts).any(|context| suspect.holds(&context))

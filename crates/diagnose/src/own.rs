@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use toml::Spanned;
 use toml::de::DeValue;
-use whyslow_model::baseline::Better;
+use whyslow_documents::baseline::Better;
 use whyslow_model::window::Window;
 use whyslow_quantities::Range;
 use whyslow_quantities::own::{self, Own, OwnQuantity};

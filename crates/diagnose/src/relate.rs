@@ -3,7 +3,7 @@
 use crate::cgroup::in_group;
 use crate::judge::{Judged, is_certain, weight};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
+use whyslow_documents::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
 use whyslow_model::topology::Topology;
 
 /// Links effects to their causes. Sorts root causes first, by the time they cost, and each effect after its cause.
@@ -214,7 +214,7 @@ fn within(group: &Judged, member: &Judged) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Evidence, Reading};
+    use whyslow_documents::diagnosis::{Evidence, Reading};
 
     fn judged(id: &str, impact: f64, confidence: Confidence, explains: &str) -> Judged {
         let finding = Finding { id: id.into(), subject: Subject::host(), impact, confidence, ..Finding::default() };

@@ -1,8 +1,8 @@
 //! Response curves of the devices that findings are about, for the document.
 
 use std::collections::BTreeSet;
+use whyslow_documents::diagnosis::{Finding, LatencyClass, ResponseCurve, ThroughputLevel};
 use whyslow_model::catalogue::{Response, Throughput};
-use whyslow_model::diagnosis::{Finding, LatencyClass, ResponseCurve, ThroughputLevel};
 use whyslow_model::key::ResponseKey;
 use whyslow_model::window::{Change, Window};
 

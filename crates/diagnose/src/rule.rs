@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
 use toml::de::DeTable;
-use whyslow_model::diagnosis::{ActionKind, Gain};
-use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, split_set_value};
+use whyslow_documents::diagnosis::{ActionKind, Gain};
+use whyslow_documents::listing::{ActionInfo, EvidenceInfo, RuleInfo, split_set_value};
 
 /// Invalid rule, with the location of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]

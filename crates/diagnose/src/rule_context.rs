@@ -7,7 +7,7 @@ use crate::facts::Running;
 use crate::signal::Entity;
 use crate::template::quoted;
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Culprit, Reading};
+use whyslow_documents::diagnosis::{Culprit, Reading};
 
 /// Variables of a rule for one entity; signals that its scope lacks come from the host.
 pub struct RuleContext<'a> {

@@ -5,7 +5,7 @@ use crate::cleared::Resources;
 use crate::next_capture::NextCaptures;
 use crate::rule::{Rule, RuleError, SourceText};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use whyslow_model::listing::RuleInfo;
+use whyslow_documents::listing::RuleInfo;
 
 /// Built-in file that holds no rule, only the conditions that clear a resource.
 const CLEARED: &str = "cleared.toml";
@@ -214,7 +214,7 @@ baseline = true
         let found = crate::document::findings(&window, &book);
         let own = found.iter().find(|finding| finding.id == "site.costly_reads").expect("the cause");
         let [cost] = &own.evidence[..] else { panic!("{:?}", own.evidence) };
-        assert_eq!(cost.value, whyslow_model::diagnosis::Reading::Number(0.75));
+        assert_eq!(cost.value, whyslow_documents::diagnosis::Reading::Number(0.75));
         assert_eq!(
             (&*cost.expected, &*cost.how),
             ("near the share of reads", "Δread_time / Δ(read_time + write_time)")

@@ -9,7 +9,7 @@ use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::scope::Scope;
 use crate::signal::{Entity, Signal};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Evidence, Finding, Reading, Subject, SubjectFigures};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Evidence, Finding, Reading, Subject, SubjectFigures};
 use whyslow_model::window::Window;
 
 const ID: &str = "disk.shared";
@@ -115,7 +115,8 @@ fn finding(
         volume.subject.name = format!("{} in {capture}", volume.subject.name);
         volume
     }));
-    let facts = Facts { entities: [(Scope::Disk, disks)].into(), running: None, ..Facts::of(&Window::default()) };
+    let facts =
+        Facts { entities: [(Scope::Disk, disks)].into(), running: None, ..Facts::from_window(&Window::default()) };
     let (judged, _) = judge(std::slice::from_ref(rule), &facts);
     let finding = judged.into_iter().next()?.finding;
     let seen = |shown: Evidence| match carrier.evidence(&shown.metric) {

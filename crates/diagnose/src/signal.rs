@@ -1,9 +1,9 @@
 //! Signals: named physical quantities over a Window, each with its formula.
 
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::{Reading, Subject};
+pub use whyslow_documents::listing::Signal;
 use whyslow_model::catalogue::MachineInfo;
-use whyslow_model::diagnosis::{Reading, Subject};
-pub use whyslow_model::listing::Signal;
 use whyslow_model::window::Window;
 use whyslow_quantities::Declaration;
 
@@ -40,7 +40,7 @@ pub struct Entity {
 
 impl Entity {
     /// Creates an entity that is not idle, with the signals computed from `source`.
-    pub fn of<S: HasSignals>(subject: Subject, source: &S) -> Self {
+    pub fn from_subject<S: HasSignals>(subject: Subject, source: &S) -> Self {
         Self { signals: S::SIGNALS, values: source.values(), ..Self::unknown(subject) }
     }
 
@@ -158,7 +158,7 @@ macro_rules! signals {
                 } ),*
             ];
 
-            fn values(&self) -> Vec<Option<whyslow_model::diagnosis::Reading>> {
+            fn values(&self) -> Vec<Option<whyslow_documents::diagnosis::Reading>> {
                 use $crate::signal::IntoReading;
                 let $of = self;
                 vec![

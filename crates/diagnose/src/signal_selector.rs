@@ -97,7 +97,7 @@ pub fn values(window: &Window, selectors: &[SignalSelector]) -> Vec<Option<f64>>
     if selectors.is_empty() || window.snapshots().len() < 2 {
         return vec![None; selectors.len()];
     }
-    let facts = Facts::of(window);
+    let facts = Facts::from_window(window);
     selectors.iter().map(|selector| selector.value(&facts)).collect()
 }
 

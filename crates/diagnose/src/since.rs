@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use whyslow_documents::diagnosis::{KernelAverage, Since};
 use whyslow_model::catalogue::{Pressure, System};
-use whyslow_model::diagnosis::{KernelAverage, Since};
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 

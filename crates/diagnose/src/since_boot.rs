@@ -9,7 +9,7 @@ use crate::rule::Rule;
 use crate::rule_context::RuleContext;
 use crate::signal::Entity;
 use std::collections::{BTreeMap, VecDeque};
-use whyslow_model::diagnosis::{BlindSpot, Confidence, Evidence, Finding, Subject, SubjectFigures};
+use whyslow_documents::diagnosis::{BlindSpot, Confidence, Evidence, Finding, Subject, SubjectFigures};
 use whyslow_model::since_boot::UnknownTime;
 use whyslow_model::window::Window;
 
@@ -25,7 +25,7 @@ pub(crate) fn facts(now: &Window) -> Option<Facts> {
     if totals.is_empty() {
         return None;
     }
-    let [mut facts, other] = UNKNOWN.map(|unknown| Facts::of(&totals.window(now, unknown)));
+    let [mut facts, other] = UNKNOWN.map(|unknown| Facts::from_window(&totals.window(now, unknown)));
     keep_agreed(&mut facts.host, &other.host);
     for (scope, entities) in &mut facts.entities {
         // Several entities of a subject, such as drops for several reasons, are in the same order in both.
@@ -44,7 +44,7 @@ pub(crate) fn facts(now: &Window) -> Option<Facts> {
 
 /// Drops the values that depend on the assumption for an unknown time.
 fn keep_agreed(entity: &mut Entity, other: &Entity) {
-    use whyslow_model::diagnosis::Reading::{Number, Text};
+    use whyslow_documents::diagnosis::Reading::{Number, Text};
     for (value, other) in entity.values.iter_mut().zip(&other.values) {
         let agrees = match (&*value, other) {
             (Some(Number(a)), Some(Number(b))) => (a - b).abs() <= SAME * a.abs().max(b.abs()),

@@ -59,7 +59,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn of(window: &Window) -> Self {
+    pub(crate) fn from_window(window: &Window) -> Self {
         let mut sources = Self::default();
         for report in window.snapshots().iter().flat_map(|s| &s.sources) {
             sources.are_reported = true;
@@ -152,7 +152,7 @@ mod tests {
             |source: &&str, outcome| SourceReport { source: (*source).into(), outcome, ..SourceReport::default() };
         let on = on.iter().map(|source| report(source, ReadOutcome::Read));
         let all = on.chain(off.iter().map(|source| report(source, refused.clone()))).collect();
-        Sources::of(&Window::new(vec![Snapshot { sources: all, ..Snapshot::default() }]))
+        Sources::from_window(&Window::new(vec![Snapshot { sources: all, ..Snapshot::default() }]))
     }
 
     const LOCKS: &str = "BPF: sched_switch; /proc/PID/task/TID/syscall";

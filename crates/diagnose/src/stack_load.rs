@@ -4,9 +4,9 @@ use crate::facts::Facts;
 use crate::scope::Scope;
 use crate::signal::Entity;
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
+use whyslow_documents::io_stack::{IoStack, NodeLoad};
 use whyslow_model::catalogue::Disk;
-use whyslow_model::diagnosis::Subject;
-use whyslow_model::io_stack::{IoStack, NodeLoad};
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::disk;
 
@@ -15,7 +15,7 @@ pub fn add_loads(stack: &mut IoStack, window: &Window) {
     if window.snapshots().len() < 2 {
         return;
     }
-    let facts = Facts::of(window);
+    let facts = Facts::from_window(window);
     let of = |scope| facts.entities(scope).iter().map(|entity| (name(&entity.subject), entity));
     let disks: BTreeMap<String, &Entity> = of(Scope::Disk).collect();
     let devices = window.changes::<Disk>();

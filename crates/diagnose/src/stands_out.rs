@@ -9,7 +9,7 @@ use crate::since_boot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use whyslow_model::diagnosis::{Deviation, Evidence, Reading, Subject, SubjectFigures};
+use whyslow_documents::diagnosis::{Deviation, Evidence, Reading, Subject, SubjectFigures};
 use whyslow_model::normal::Normal;
 
 /// Maximum number of deviations in a document.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use toml::Spanned;
-use whyslow_model::diagnosis::Reading;
+use whyslow_documents::diagnosis::Reading;
 use whyslow_model::human;
 
 /// A parsed template.
@@ -211,7 +211,7 @@ mod tests {
     use crate::RuleBook;
     use crate::scope::Scope;
     use crate::signal::Entity;
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::diagnosis::Subject;
 
     #[test]
     fn hostile_names_stay_one_word_in_a_shell() {

@@ -3,8 +3,8 @@
 use crate::document::findings;
 use crate::rulebook::RuleBook;
 use std::collections::BTreeSet;
+use whyslow_documents::diagnosis::{Confidence, Finding, Subject};
 use whyslow_model::catalogue::RecordedFinding;
-use whyslow_model::diagnosis::{Confidence, Finding, Subject};
 use whyslow_model::value::State;
 use whyslow_model::window::Window;
 

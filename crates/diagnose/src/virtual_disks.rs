@@ -5,8 +5,8 @@ use crate::kernel_log::disk_of;
 use crate::merge::explain;
 use crate::rulebook::RuleBook;
 use std::path::Path;
+use whyslow_documents::diagnosis::{Confidence, Culprit, Diagnosis, Finding, Subject, SubjectFigures, VirtualDisk};
 use whyslow_model::catalogue::{Disk, Guest, GuestDisk, Mount, Queue};
-use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Finding, Subject, SubjectFigures, VirtualDisk};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::Window;
 
@@ -22,7 +22,7 @@ pub(crate) fn virtual_disks(captures: &[(String, &Window)]) -> Vec<VirtualDisk> 
     let has_guests = |(_, window): &&(String, &Window)| !window.newest::<GuestDisk>().is_empty();
     for (host, of_host) in captures.iter().filter(has_guests) {
         let (guests, queues) = (of_host.newest::<Guest>(), of_host.newest::<Queue>());
-        let topology = Topology::of(of_host);
+        let topology = Topology::from_window(of_host);
         for disk in of_host.newest::<GuestDisk>().into_values() {
             let Some(device) = device_of(of_host, disk) else { continue };
             let passed_on = queues.values().find(|queue| *queue.device == device && is_passed_on(disk));

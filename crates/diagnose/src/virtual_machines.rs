@@ -7,9 +7,9 @@ use crate::rulebook::RuleBook;
 use crate::scope::Scope;
 use crate::virtual_disks::virtual_disks;
 use std::collections::BTreeSet;
+use whyslow_documents::diagnosis::{Confidence, Finding, Host, Reading, Subject, VirtualDisk};
 use whyslow_model::catalogue::{Disk, Family, Guest, GuestDisk, GuestDiskIo, MachineInfo, Process};
 use whyslow_model::cgroup;
-use whyslow_model::diagnosis::{Confidence, Finding, Host, Reading, Subject, VirtualDisk};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 

@@ -3,7 +3,7 @@
 use crate::judgement::tests::{diagnosis, finding};
 use crate::{FindingSeries, PushFigures, Selection, exporter_families};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Confidence, Culprit, Finding, Verdict};
+use whyslow_documents::diagnosis::{Confidence, Culprit, Finding, Verdict};
 
 const DASHBOARD: &str = include_str!("../../../dashboards/whyslow.json");
 const ALERTS: &str = include_str!("../../../dashboards/whyslow.rules.yml");

@@ -1,7 +1,7 @@
 //! Converts a Diagnosis into series: the verdict and the findings.
 
 use crate::series::{MetricFamily, Series, SeriesLabel, SeriesValue};
-use whyslow_model::diagnosis::{Diagnosis, Finding, Verdict};
+use whyslow_documents::diagnosis::{Diagnosis, Finding, Verdict};
 
 /// Maximum number of findings with series: those with the greatest impact.
 pub(crate) const MOST_FINDINGS: usize = 8;
@@ -172,7 +172,7 @@ fn word(verdict: Verdict) -> &'static str {
 pub(crate) mod tests {
     use super::*;
     use crate::text;
-    use whyslow_model::diagnosis::{Confidence, Culprit, Host, Origin, Subject, TimeSpan};
+    use whyslow_documents::diagnosis::{Confidence, Culprit, Host, Origin, Subject, TimeSpan};
 
     pub(crate) fn diagnosis(verdict: Verdict, findings: Vec<Finding>) -> Diagnosis {
         let host = Host { name: Some("db1".into()), ..Host::default() };

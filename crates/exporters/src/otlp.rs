@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::Finding;
+use whyslow_documents::diagnosis::Finding;
 
 /// Headers of the request, besides credentials.
 pub const HEADERS: [(&str, &str); 1] = [("Content-Type", "application/x-protobuf")];

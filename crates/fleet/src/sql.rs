@@ -286,7 +286,7 @@ mod tests {
             let window = window_of::<Disk>(&"sda".into(), &mut Random::new(seed));
             let change = window.change::<Disk>().unwrap();
             for quantity in disk::ALL {
-                let expected = Quantity::<Disk>::of(**quantity).over(&change);
+                let expected = Quantity::<Disk>::from_declaration(**quantity).over(&change);
                 let sql =
                     format!("SELECT CAST({} AS DOUBLE) AS value FROM {}", quantity.sql(), table_of(quantity, &change));
                 let batches = runtime.block_on(async { context.sql(&sql).await?.collect().await });

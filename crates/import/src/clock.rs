@@ -151,7 +151,7 @@ enum Half {
 }
 
 impl Half {
-    fn of(word: &str) -> Option<Self> {
+    fn parse(word: &str) -> Option<Self> {
         HALVES.iter().find(|(name, _)| *name == word).map(|(_, half)| *half)
     }
 
@@ -177,11 +177,11 @@ pub fn time_of_day(fields: &[&str]) -> Option<(f64, usize)> {
         let spaced = || match fields.get(1..3) {
             Some(["a.", "m."]) => Some((Half::Morning, 3)),
             Some(["p.", "m."]) => Some((Half::Afternoon, 3)),
-            _ => Some((Half::of(fields.get(1)?)?, 2)),
+            _ => Some((Half::parse(fields.get(1)?)?, 2)),
         };
         return Some(spaced().map_or((time, 1), |(half, taken)| (of_half(time, half), taken)));
     }
-    let half = Half::of(first)?;
+    let half = Half::parse(first)?;
     Some((of_half(clock_time(fields.get(1)?)?, half), 2))
 }
 

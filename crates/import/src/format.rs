@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::shell_session::OutputContext;
 use crate::table::AnyColumns;
 use crate::tool_run::ToolRun;
-use whyslow_model::listing::FormatInfo;
+use whyslow_documents::listing::FormatInfo;
 
 /// Result of reading one output; the values themselves go into the [`ToolRun`].
 pub type ReadResult = Result<(), Refusal>;

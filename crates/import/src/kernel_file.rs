@@ -6,7 +6,7 @@
 use crate::clock::PrintedTime;
 use crate::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::diagnosis::Host;
+use whyslow_documents::diagnosis::Host;
 use whyslow_model::origin::SourceLocation;
 use whyslow_model::value::Name;
 

@@ -278,7 +278,7 @@ impl<'r> Lines<'r> {
         /// Number of lines to look at.
         const MOST: usize = 30;
         self.peek(MOST - 1);
-        Wrap::of(self.ahead.iter().take(MOST).map(|line| line.text.as_str()))
+        Wrap::from_lines(self.ahead.iter().take(MOST).map(|line| line.text.as_str()))
     }
 
     /// Returns the next line joined with the pieces that a mail program broke off, and the number of lines it spans. A line

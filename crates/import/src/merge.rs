@@ -7,8 +7,8 @@ use crate::tool_run::{EntityKey, Note, ToolRun};
 use crate::zone::Zone;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use whyslow_documents::diagnosis::Host;
 use whyslow_model::catalogue::{Family, MachineInfo, Transfer};
-use whyslow_model::diagnosis::Host;
 use whyslow_model::key::MachineKey;
 use whyslow_model::origin::Origins;
 use whyslow_model::since_boot::SinceBoot;
@@ -311,7 +311,7 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let settings = first.map(|run| run.settings.by_name().clone()).unwrap_or_default();
     let mut has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
     let zones = align_zones(&mut runs);
-    let epoch = Epoch::of(&runs);
+    let epoch = Epoch::from_runs(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();
     files.dedup();
@@ -495,7 +495,7 @@ impl PrintedClock {
 struct Epoch(PrintedTime);
 
 impl Epoch {
-    fn of(runs: &[ToolRun]) -> Self {
+    fn from_runs(runs: &[ToolRun]) -> Self {
         let date = runs.iter().find_map(|run| run.start.date);
         let absolute = || runs.iter().filter(|run| !run.is_relative);
         let time = absolute().filter_map(|run| run.start.time).reduce(f64::min);

@@ -23,7 +23,7 @@ enum Step {
 
 impl PrintSteps {
     /// Parses a line with several commands, or a loop. Returns `None` if it prints no such files.
-    pub fn of(line: &str, folder: Option<&str>) -> Option<Self> {
+    pub fn parse(line: &str, folder: Option<&str>) -> Option<Self> {
         let (commands, first_looped) = CommandLine::each(line);
         if commands.len() < 2 {
             return None;
@@ -36,7 +36,7 @@ impl PrintSteps {
             if first_looped == Some(at) {
                 (looped, is_adjacent) = (Some(steps.len()), false);
             }
-            let files = PrintedFiles::of(command, folder);
+            let files = PrintedFiles::from_command(command, folder);
             match (command.program(), files) {
                 ("sleep", _) => steps.extend(command.interval().map(Step::Pause)),
                 ("cd", _) => {}
@@ -54,7 +54,7 @@ impl PrintSteps {
         let prints = |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Print(_)));
         let looped = looped.filter(|first| prints(&steps[*first..]));
         // A time printed only after a file does not tell when that file was printed.
-        let printed: Vec<_> = commands.iter().map(|command| PrintedFiles::of(command, folder)).collect();
+        let printed: Vec<_> = commands.iter().map(|command| PrintedFiles::from_command(command, folder)).collect();
         let last = printed.iter().rev().flatten().next();
         let first = printed.iter().position(|files| files.as_ref() == last);
         let date = commands.iter().position(|command| command.program() == "date");
@@ -87,7 +87,7 @@ impl PrintSteps {
 mod tests {
     use super::*;
 
-    fn of(paths: &[&str]) -> PrintedFiles {
+    fn printed_files(paths: &[&str]) -> PrintedFiles {
         PrintedFiles::Of(paths.iter().map(|path| (*path).to_owned()).collect())
     }
 
@@ -95,30 +95,34 @@ mod tests {
     fn a_line_that_prints_a_file_twice_has_a_pause_between() {
         let line =
             "# cd /sys/fs/cgroup/app; date; cat cpu.stat io.stat; cat io.max; sleep 10; date; free -m; cat cpu.stat";
-        let mut steps = PrintSteps::of(line, Some("/sys/fs/cgroup/app")).unwrap();
+        let mut steps = PrintSteps::parse(line, Some("/sys/fs/cgroup/app")).unwrap();
         let first = ["cpu.stat", "io.stat", "io.max"].map(|file| format!("/sys/fs/cgroup/app/{file}"));
-        assert_eq!(steps.advance(), Some((of(&first.each_ref().map(String::as_str)), 0.0)));
-        assert_eq!(steps.advance(), Some((of(&[&first[0]]), 10.0)));
+        assert_eq!(steps.advance(), Some((printed_files(&first.each_ref().map(String::as_str)), 0.0)));
+        assert_eq!(steps.advance(), Some((printed_files(&[&first[0]]), 10.0)));
         assert_eq!(steps.advance(), None);
         assert!(!steps.is_timed_by_pauses(), "it prints the time");
-        let late = PrintSteps::of("# cat /proc/stat; date; sleep 10; date; cat /proc/stat", None).unwrap();
+        let late = PrintSteps::parse("# cat /proc/stat; date; sleep 10; date; cat /proc/stat", None).unwrap();
         assert!(late.is_timed_by_pauses());
-        let untimed = PrintSteps::of("# cat /proc/stat; sleep 10; cat /proc/stat", None).unwrap();
+        let untimed = PrintSteps::parse("# cat /proc/stat; sleep 10; cat /proc/stat", None).unwrap();
         assert!(untimed.is_timed_by_pauses());
     }
 
     #[test]
     fn a_loop_prints_again_and_again() {
         let line = "$ while sleep 5; do date; cat /sys/fs/cgroup/a/io.stat; sleep 1; done";
-        let mut steps = PrintSteps::of(line, None).unwrap();
-        let file = of(&["/sys/fs/cgroup/a/io.stat"]);
+        let mut steps = PrintSteps::parse(line, None).unwrap();
+        let file = printed_files(&["/sys/fs/cgroup/a/io.stat"]);
         let waits = [0; 3].map(|_| steps.advance().unwrap());
         assert_eq!(waits, [(file.clone(), 5.0), (file.clone(), 6.0), (file.clone(), 6.0)]);
         let line = "# cd /sys/fs/cgroup/a; cat cpu.max; for i in 1 2; do date +%T; cat io.stat; sleep 9; done";
-        let mut steps = PrintSteps::of(line, Some("/sys/fs/cgroup/a")).unwrap();
+        let mut steps = PrintSteps::parse(line, Some("/sys/fs/cgroup/a")).unwrap();
         let waits = [0; 3].map(|_| steps.advance().unwrap());
-        assert_eq!(waits, [(of(&["/sys/fs/cgroup/a/cpu.max"]), 0.0), (file.clone(), 0.0), (file.clone(), 9.0)]);
-        let mut once = PrintSteps::of("# cat /sys/fs/cgroup/a/io.stat; for i in 1 2; do sleep 9; done", None).unwrap();
+        assert_eq!(
+            waits,
+            [(printed_files(&["/sys/fs/cgroup/a/cpu.max"]), 0.0), (file.clone(), 0.0), (file.clone(), 9.0)]
+        );
+        let mut once =
+            PrintSteps::parse("# cat /sys/fs/cgroup/a/io.stat; for i in 1 2; do sleep 9; done", None).unwrap();
         assert_eq!((once.advance(), once.advance()), (Some((file, 0.0)), None));
     }
 
@@ -127,7 +131,7 @@ mod tests {
         for line in
             ["# cat /sys/fs/cgroup/a/io.stat", "# date; vmstat 1 5; sleep 3", "# for i in 1 2; do sleep 1; done"]
         {
-            assert_eq!(PrintSteps::of(line, None), None, "{line}");
+            assert_eq!(PrintSteps::parse(line, None), None, "{line}");
         }
     }
 }

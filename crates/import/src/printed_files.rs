@@ -22,7 +22,7 @@ pub enum PrintedFiles {
 impl PrintedFiles {
     /// Returns the files of a command that only prints files of /proc and /sys without their names. Relative names are files in
     /// `folder`.
-    pub fn of(command: &CommandLine, folder: Option<&str>) -> Option<Self> {
+    pub fn from_command(command: &CommandLine, folder: Option<&str>) -> Option<Self> {
         let program = command.program();
         let selects = command.is_selection();
         let operands: Vec<&str> = match program {

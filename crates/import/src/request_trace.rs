@@ -156,7 +156,7 @@ impl RequestTrace {
 }
 
 impl DeviceTrace {
-    fn of(&self, operation: Operation) -> impl Iterator<Item = &TracedRequest> {
+    fn requests(&self, operation: Operation) -> impl Iterator<Item = &TracedRequest> {
         self.requests.iter().filter(move |request| request.operation == operation)
     }
 
@@ -164,9 +164,10 @@ impl DeviceTrace {
         use Operation::{Discard, Flush, Read, Write};
         let seconds = end - begin;
         let per_second = |total: f64| Some(total / seconds);
-        let count = |operation| per_second(self.of(operation).count() as f64);
-        let bytes = |operation| per_second(self.of(operation).map(|r| r.bytes as f64).sum());
-        let time = |operation| per_second(self.of(operation).map(|r| r.completed - r.began()).sum::<f64>() * SECOND);
+        let count = |operation| per_second(self.requests(operation).count() as f64);
+        let bytes = |operation| per_second(self.requests(operation).map(|r| r.bytes as f64).sum());
+        let time =
+            |operation| per_second(self.requests(operation).map(|r| r.completed - r.began()).sum::<f64>() * SECOND);
         let merged = |operation| per_second(self.merged.get(&operation).copied().unwrap_or(0) as f64);
         let (busy, in_flight) = self.in_flight(begin, end);
         let rates = [
@@ -189,7 +190,7 @@ impl DeviceTrace {
         run.grow::<Disk>(ReportInterval { from: 0.0, to: seconds }, line, name.clone(), &rates);
         let depths = self.depths();
         for operation in [Read, Write, Flush, Discard] {
-            if self.of(operation).next().is_none() {
+            if self.requests(operation).next().is_none() {
                 continue;
             }
             let key = || OperationKey { device: name.clone(), operation: operation.name().into() };
@@ -239,7 +240,7 @@ impl DeviceTrace {
 
     /// Counts the requests that begin where a recent one ended.
     fn sequential(&self, operation: Operation) -> u64 {
-        let mut own: Vec<&TracedRequest> = self.of(operation).collect();
+        let mut own: Vec<&TracedRequest> = self.requests(operation).collect();
         own.sort_by(|a, b| a.issued.total_cmp(&b.issued));
         let mut ends: VecDeque<u64> = VecDeque::new();
         let mut count = 0;

@@ -156,7 +156,7 @@ pub struct TableRow {
 
 impl TableRow {
     /// Creates a row that was not printed as a table.
-    pub fn of(line: u32, label: &str, numbers: impl IntoIterator<Item = (String, f64)>) -> Self {
+    pub fn new(line: u32, label: &str, numbers: impl IntoIterator<Item = (String, f64)>) -> Self {
         let (names, numbers): (Vec<String>, Vec<f64>) = numbers.into_iter().unzip();
         let labels = vec![label.to_owned()];
         Self { line, last_line: line, labels, names: names.into(), numbers, rest: Vec::new() }

@@ -532,6 +532,6 @@ Mem:        507280     483332      23948          0       4312     181132
         let change = window.change::<Disk>().unwrap();
         assert_eq!(change.grown(|d| d.reads), Some(15.0));
         assert_eq!(change.grown(|d| d.writes), None);
-        assert_eq!(origins.of("disk", "sda").first().unwrap().to_string(), "x:3-52");
+        assert_eq!(origins.locations("disk", "sda").first().unwrap().to_string(), "x:3-52");
     }
 }

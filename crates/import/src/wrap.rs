@@ -21,7 +21,7 @@ pub struct Wrap {
 
 impl Wrap {
     /// Estimates the limit from these lines.
-    pub fn of<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
+    pub fn from_lines<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
         let mut wrap = Self::default();
         lines.for_each(|line| wrap.add(line));
         wrap
@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_line_is_broken_if_the_next_word_would_not_have_fitted() {
-        let wrap = Wrap::of(["[    1.000000] sd 0:0:0:0: [sda] tag#4 FAILED Result: hostbyte=DID_OK"].into_iter());
+        let wrap =
+            Wrap::from_lines(["[    1.000000] sd 0:0:0:0: [sda] tag#4 FAILED Result: hostbyte=DID_OK"].into_iter());
         assert_eq!(wrap.widest, 69);
         assert!(wrap.breaks(69, "driverbyte=DRIVER_OK"));
         assert!(wrap.breaks(60, "driverbyte=DRIVER_OK"), "a word of 20 columns makes it 81");
@@ -103,9 +104,9 @@ mod tests {
     #[test]
     fn a_text_with_longer_lines_was_not_wrapped() {
         let long = format!("[    2.000000] {}", "word ".repeat(20));
-        assert!(!Wrap::of(["[    1.000000] x", &long].into_iter()).breaks(69, "driverbyte=DRIVER_OK"));
+        assert!(!Wrap::from_lines(["[    1.000000] x", &long].into_iter()).breaks(69, "driverbyte=DRIVER_OK"));
         let unbreakable = "x".repeat(120);
-        assert!(Wrap::of(["[    1.000000] x", &unbreakable].into_iter()).breaks(69, "driverbyte=DRIVER_OK"));
+        assert!(Wrap::from_lines(["[    1.000000] x", &unbreakable].into_iter()).breaks(69, "driverbyte=DRIVER_OK"));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use whyslow_model::comparison::Comparison;
-use whyslow_model::diagnosis::Diagnosis;
-use whyslow_model::explanation::Explanation;
-use whyslow_model::tune::{PlanDocument, Rehearsal};
+use whyslow_documents::comparison::Comparison;
+use whyslow_documents::diagnosis::Diagnosis;
+use whyslow_documents::explanation::Explanation;
+use whyslow_documents::tune::{PlanDocument, Rehearsal};
 use whyslow_show::escape;
 use whyslow_show::text::{self, TextStyle};
 

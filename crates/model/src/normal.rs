@@ -2,7 +2,7 @@
 
 use crate::human;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What is normal of a quantity.
@@ -131,17 +131,27 @@ impl JsonSchema for Normal {
     }
 }
 
+/// Which direction is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Higher is better.
+    Higher,
+    /// Lower is better.
+    Lower,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn of(unit: &'static str, range: Range, words: Words) -> Normal {
+    const fn normal(unit: &'static str, range: Range, words: Words) -> Normal {
         Normal { unit, range: Some(range), words }
     }
 
     #[test]
     fn the_words_follow_from_the_range() {
-        let text = |unit, range, words| of(unit, range, words).text();
+        let text = |unit, range, words| normal(unit, range, words).text();
         assert_eq!(text("ratio", Range::Below(0.8), Words::Why("")), "below 80 %");
         assert_eq!(text("1/s", Range::NearZero(0.0), Words::Why("nothing is lost")), "0/s: nothing is lost");
         assert_eq!(text("count", Range::NearZero(10.0), Words::Instead("0, or a few")), "0, or a few");
@@ -155,17 +165,17 @@ mod tests {
 
     #[test]
     fn what_is_further_outside_is_more_unusual() {
-        let disks = of("s", Range::BelowOnDisks { rotational: 0.025, others: 0.005 }, Words::Why(""));
+        let disks = normal("s", Range::BelowOnDisks { rotational: 0.025, others: 0.005 }, Words::Why(""));
         assert_eq!(disks.on_disk(true).distance(0.02), None);
         assert_eq!(disks.on_disk(false).distance(0.02), Some(4.0));
-        let above = of("ratio", Range::Above(0.1), Words::Why(""));
+        let above = normal("ratio", Range::Above(0.1), Words::Why(""));
         assert_eq!(above.distance(0.5), None);
         assert_eq!(above.distance(0.05), Some(2.0));
         assert_eq!(above.distance(0.0), Some(FURTHEST));
-        let signal = of("count", Range::Above(-67.0), Words::Why(""));
+        let signal = normal("count", Range::Above(-67.0), Words::Why(""));
         assert_eq!(signal.distance(-60.0), None);
         assert!(signal.distance(-80.0) > Some(1.0));
-        let zero = of("count", Range::NearZero(0.0), Words::Why(""));
+        let zero = normal("count", Range::NearZero(0.0), Words::Why(""));
         assert_eq!((zero.distance(0.0), zero.distance(3.0)), (None, Some(FROM_ZERO)));
     }
 }

@@ -57,7 +57,7 @@ impl Origins {
 
     /// Returns the locations of the rows of this family and key; if there are none, the first few locations of the
     /// family.
-    pub fn of(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
+    pub fn locations(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
         let Some(places) = self.0.get(family) else { return BTreeSet::new() };
         places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
     }
@@ -100,9 +100,9 @@ mod tests {
         let place = |first, last| SourceLocation { file: "a.txt".into(), first, last };
         origins.note::<Disk>(&"sda".into(), place(3, 9));
         origins.note::<Disk>(&"sdb".into(), place(4, 4));
-        let drawn = |key| origins.of("disk", key).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let drawn = |key| origins.locations("disk", key).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(drawn("sda"), ["a.txt:3-9"]);
         assert_eq!(drawn("all of them"), ["a.txt:3-9", "a.txt:4"]);
-        assert!(origins.of("queue", "sda").is_empty());
+        assert!(origins.locations("queue", "sda").is_empty());
     }
 }

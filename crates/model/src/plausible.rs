@@ -107,7 +107,7 @@ fn name<F: Family>(origins: &Origins, key: &F::Key, metric: &Metric) -> String {
     let key = key.to_string();
     let of = if key.is_empty() || key == MachineKey.to_string() { String::new() } else { format!(" of {key}") };
     let what = format!("{} {}{of}", F::INFO.name, metric.name);
-    match origins.of(F::INFO.name, &key).first() {
+    match origins.locations(F::INFO.name, &key).first() {
         Some(place) => format!("{place}: {what}"),
         None => what,
     }

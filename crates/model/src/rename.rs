@@ -7,6 +7,7 @@ use crate::catalogue::{EachFamily, Family, FamilyInfo, MetricKind, NameKind};
 use crate::key::{Key, KeyPart, KeyPartKind};
 use crate::row::ColumnSelection;
 use crate::snapshot::Snapshot;
+use crate::subject::Subject;
 use crate::value::{Name, Value};
 use std::collections::BTreeMap;
 
@@ -154,11 +155,11 @@ fn finding_key<F: Family>(row: &F) -> String {
         _ => None,
     };
     let netns = Some(words_of(row, "netns")).filter(|netns| !netns.is_empty());
-    let subject = crate::diagnosis::Subject {
+    let subject = Subject {
         pid: number("pid"),
         tid: number("tid"),
         netns,
-        ..crate::diagnosis::Subject::new(&words_of(row, "kind"), words_of(row, "subject"))
+        ..Subject::new(&words_of(row, "kind"), words_of(row, "subject"))
     };
     subject.key_of(&words_of(row, "id"))
 }

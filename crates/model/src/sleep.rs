@@ -23,7 +23,7 @@ pub enum Sleep {
 impl Sleep {
     /// Classifies the state and the wait channel of a row of family `process` or `thread`. `None` if the thread is not
     /// asleep.
-    pub fn of(state: &State, wait_channel: &State) -> Option<Self> {
+    pub fn from_state(state: &State, wait_channel: &State) -> Option<Self> {
         let is_in = |places: &[&str]| wait_channel.get().is_some_and(|place| places.contains(&place));
         match state.get()? {
             "D" if !is_in(&HARMLESS_SLEEPS) => Some(Self::Uninterruptible),
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_vfork_parent_is_not_blocked_and_a_waiter_for_asynchronous_io_is() {
-        let blocked = |state: &str, place: &str| Sleep::of(&state.into(), &place.into()).map(Sleep::is_blocked);
+        let blocked = |state: &str, place: &str| Sleep::from_state(&state.into(), &place.into()).map(Sleep::is_blocked);
         assert_eq!(blocked("D", "folio_wait_bit_common"), Some(true));
         assert_eq!(blocked("D", "kernel_clone"), Some(false));
         assert_eq!(blocked("S", "io_uring_enter"), Some(true));

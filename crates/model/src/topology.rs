@@ -16,7 +16,7 @@ pub struct Topology {
 
 impl Topology {
     /// Builds the topology from the newest readings of the window.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         let mut t = Self::default();
         for (link, layer) in window.newest::<Layer>() {
             t.below.entry(link.upper.clone()).or_default().insert(link.lower.clone());
@@ -136,7 +136,7 @@ mod tests {
             s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
         }
         s.sort();
-        let t = Topology::of(&Window::new(vec![Snapshot { boot_ns: 1, ..s }]));
+        let t = Topology::from_window(&Window::new(vec![Snapshot { boot_ns: 1, ..s }]));
         assert!(t.rests_on("loop0", "sda"));
         assert!(!t.rests_on("sda", "loop0"));
         assert_eq!(t.over("sda").len(), 3);

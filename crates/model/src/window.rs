@@ -404,7 +404,7 @@ pub fn growth(a: u64, b: u64, wraps_at: Option<u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Disk, ReadOutcome, Softnet, SourceReport};
+    use crate::catalogue::{Disk, Softnet};
     use crate::value::State;
 
     fn snapshot(second: u64, disks: &[(&str, u64)]) -> Snapshot {
@@ -533,49 +533,6 @@ mod tests {
             w.keep_last(3.0);
             assert_eq!(w.the::<Disk>().is_some(), second == 60, "valid for 75 s");
         }
-    }
-
-    #[test]
-    fn a_window_that_slides_keeps_what_sources_that_are_read_rarely_could_not_show() {
-        let report = |source: &'static str, outcome: ReadOutcome, asked: bool| SourceReport {
-            source: source.into(),
-            tells: source.into(),
-            outcome,
-            asked,
-            ..SourceReport::default()
-        };
-        let refused = || ReadOutcome::NotPermitted { why: "not root".into(), remedy: "run as root".into() };
-        let at = |second: u64| {
-            let mut s = snapshot(second, &[]);
-            s.sources.push(report("often", ReadOutcome::Read, false));
-            if second == 2 {
-                s.sources.push(report("rarely", refused(), false));
-                s.sources.push(report("asked", refused(), true));
-            }
-            s
-        };
-        let blind = |w: &Window| {
-            let spots = crate::blind_spots::of_sources(w, &[]).into_iter();
-            spots.map(|spot| spot.what).collect::<Vec<_>>()
-        };
-        let mut w = Window::new((1..=4).map(at).collect());
-        assert_eq!(blind(&w), ["asked; rarely"]);
-        for second in 5..=77 {
-            w.push(at(second));
-            w.keep_last(3.0);
-        }
-        assert_eq!(blind(&w), ["rarely"]);
-        assert!(w.snapshots().iter().all(|s| s.sources.len() <= 2), "one report of each");
-        w.push(at(78));
-        w.keep_last(3.0);
-        assert_eq!(blind(&w), [""; 0], "valid for 75 s");
-        // Read again, successfully.
-        let mut w = Window::new(vec![at(2), at(3)]);
-        let mut well = at(9);
-        well.sources.push(report("rarely", ReadOutcome::Read, false));
-        w.push(well);
-        w.keep_last(3.0);
-        assert_eq!(blind(&w), [""; 0]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::known;
 use crate::names::each_part;
 use crate::{Pseudonyms, lock};
-use whyslow_model::baseline::Baseline;
-use whyslow_model::diagnosis::Subject;
+use whyslow_documents::baseline::Baseline;
+use whyslow_documents::diagnosis::Subject;
 
 impl Pseudonyms {
     /// Returns the name of a subject of this kind: the same as if it had been found in rows with pseudonyms.
@@ -121,8 +121,8 @@ impl Pseudonyms {
 #[cfg(test)]
 mod tests {
     use crate::testing::pseudonyms;
-    use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better};
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Better};
+    use whyslow_documents::diagnosis::Subject;
 
     #[test]
     fn a_subject_is_named_as_its_rows_are() {

@@ -135,7 +135,7 @@ fn files_of_captures_and_the_entities_in_them_are_renamed_together() {
     origins.note::<Mount>(&"/srv/planted".into(), place);
     let window = Window::new(vec![sample]).with_origins(origins).renamed(&pseudonyms());
     let mount = &window.snapshots()[0].block.mount[0];
-    let places = window.origins().of("mount", &mount.point);
+    let places = window.origins().locations("mount", &mount.point);
     let place = places.iter().next().expect("a place").to_string();
     assert!(place.ends_with(".txt:3") && finds(&place).is_none(), "{place}");
 }

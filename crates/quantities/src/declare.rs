@@ -2,8 +2,8 @@
 
 use crate::expression::{Expression, StepAmount, Sum};
 use std::marker::PhantomData;
-use whyslow_model::baseline::Better;
 use whyslow_model::catalogue::{FamilyInfo, Unit};
+use whyslow_model::normal::Better;
 use whyslow_model::normal::Normal;
 
 /// Declaration of a quantity.
@@ -25,6 +25,8 @@ pub struct Declaration {
     pub better: Option<Better>,
     /// True if baselines keep it.
     pub baseline: bool,
+    /// The same flow one layer down.
+    pub passes_to: Option<&'static Declaration>,
     /// Family of the catalogue whose columns it is computed from.
     pub family: &'static FamilyInfo,
     /// Computation.
@@ -81,7 +83,7 @@ pub struct Quantity<F> {
 
 impl<F> Quantity<F> {
     /// Creates a quantity from its declaration.
-    pub const fn of(declaration: Declaration) -> Self {
+    pub const fn from_declaration(declaration: Declaration) -> Self {
         Self { declaration, family: PhantomData }
     }
 }
@@ -114,7 +116,8 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, the normal value if
-/// that does not depend on the cause, the direction that is better, whether baselines keep it, and the computation.
+/// that does not depend on the cause, the direction that is better, whether baselines keep it, the same flow one layer down, and
+/// the computation.
 ///
 /// ```text
 /// quantities! { Disk;
@@ -129,7 +132,7 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
 macro_rules! quantities {
     ($Family:ident; $(
         $(#[$doc:meta])*
-        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:tt)? $(, better $better:ident)? $(, baseline $baseline:literal)?
+        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:tt)? $(, better $better:ident)? $(, baseline $baseline:literal)? $(, passes to $next:path)?
             = $how:ident($($terms:tt)+) $(at most $most:literal)?;
     )+) => {
         $(
@@ -139,8 +142,8 @@ macro_rules! quantities {
                 const FAMILY: &whyslow_model::catalogue::FamilyInfo =
                     &<$Family as whyslow_model::catalogue::Family>::INFO;
                 const EXPRESSION: $crate::Expression = $crate::declare::expression!(FAMILY $how $($terms)+);
-                static FORMULA: $crate::Formula = $crate::Formula::of(&EXPRESSION, FAMILY, $unit);
-                $crate::Quantity::of($crate::Declaration {
+                static FORMULA: $crate::Formula = $crate::Formula::from_expression(&EXPRESSION, FAMILY, $unit);
+                $crate::Quantity::from_declaration($crate::Declaration {
                     name: $name,
                     unit: $unit,
                     meaning: $meaning,
@@ -149,6 +152,7 @@ macro_rules! quantities {
                     normal: $crate::normal!($unit $(, $normal)?),
                     better: $crate::better!($($better)?),
                     baseline: $($baseline ||)? false,
+                    passes_to: $crate::declare::passes_to!($($next)?),
                     family: FAMILY,
                     expression: EXPRESSION,
                     at_most: $crate::declare::at_most!($($most)?),
@@ -221,6 +225,15 @@ macro_rules! better {
     };
 }
 
+macro_rules! passes_to {
+    () => {
+        None
+    };
+    ($next:path) => {
+        Some(&$next.declaration)
+    };
+}
+
 macro_rules! at_most {
     () => {
         None
@@ -272,7 +285,7 @@ macro_rules! term {
     };
 }
 
-pub(crate) use {at_most, expression, or, quantities, sum, term};
+pub(crate) use {at_most, expression, or, passes_to, quantities, sum, term};
 
 /// Returns the units that a quantity can have, which follow from those of its counters.
 ///

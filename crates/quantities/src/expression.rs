@@ -109,7 +109,7 @@ fn sum(of: Sum, grown: &impl Fn(usize) -> Option<f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const fn of(column: usize) -> Term {
+    const fn term(column: usize) -> Term {
         Term { column, is_optional: false }
     }
 
@@ -118,8 +118,8 @@ mod tests {
     }
 
     const PER_REQUEST: Expression = Expression::Quotient {
-        pairs: &[Pair { of: &[&[of(0)]], per: &[&[of(1)]] }, Pair { of: &[&[of(2)]], per: &[&[of(3)]] }],
-        or: Some(Pair { of: &[&[of(0), of(2)], &[of(4)]], per: &[&[of(1), of(3)], &[of(5)]] }),
+        pairs: &[Pair { of: &[&[term(0)]], per: &[&[term(1)]] }, Pair { of: &[&[term(2)]], per: &[&[term(3)]] }],
+        or: Some(Pair { of: &[&[term(0), term(2)], &[term(4)]], per: &[&[term(1), term(3)], &[term(5)]] }),
     };
 
     fn step(of: Expression, grown: [Option<f64>; 6]) -> Option<(f64, f64)> {
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn a_sum_needs_all_but_its_optional_counters() {
-        const RATE: Expression = Expression::Rate(&[&[any(0), any(1)], &[of(5)]]);
+        const RATE: Expression = Expression::Rate(&[&[any(0), any(1)], &[term(5)]]);
         assert_eq!(step(RATE, [Some(6.0), Some(4.0), None, None, None, Some(99.0)]), Some((10.0, 2.0)));
         assert_eq!(step(RATE, [None, Some(4.0), None, None, None, Some(99.0)]), Some((4.0, 2.0)));
         assert_eq!(step(RATE, [None, None, None, None, None, Some(99.0)]), Some((99.0, 2.0)));
         assert_eq!(step(RATE, [None; 6]), None);
-        const WHOLE: Expression = Expression::Rate(&[&[of(0), any(1)]]);
+        const WHOLE: Expression = Expression::Rate(&[&[term(0), any(1)]]);
         assert_eq!(step(WHOLE, [Some(6.0), None, None, None, None, None]), Some((6.0, 2.0)));
         assert_eq!(step(WHOLE, [None, Some(4.0), None, None, None, None]), None);
     }

@@ -16,7 +16,7 @@ pub struct Formula {
 
 impl Formula {
     /// Formats an expression over the columns of a family, with a value in this unit.
-    pub const fn of(expression: &Expression, family: &FamilyInfo, unit: &str) -> Self {
+    pub const fn from_expression(expression: &Expression, family: &FamilyInfo, unit: &str) -> Self {
         let mut formula = Self { bytes: [0; MOST], length: 0 };
         match expression {
             Expression::Rate(of) => {

@@ -43,7 +43,7 @@ pub use declare::{Declaration, Quantity, column};
 pub use expression::{Expression, Pair, StepAmount, Sum, Term};
 pub(crate) use formula::Formula;
 pub use over::growths;
-pub use whyslow_model::baseline::Better;
+pub use whyslow_model::normal::Better;
 pub use whyslow_model::normal::{Normal, Range, Words};
 
 /// Returns all quantities.

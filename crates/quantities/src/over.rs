@@ -90,7 +90,7 @@ mod tests {
     use whyslow_model::window::Window;
 
     /// Creates a window of three samples of a disk, one second apart, modified by `changes`.
-    fn of(changes: &[fn(&mut Disk, u64)]) -> Window {
+    fn window(changes: &[fn(&mut Disk, u64)]) -> Window {
         let sample = |t: u64| {
             let mut disk = Disk::new("sda".into());
             changes.iter().for_each(|change| change(&mut disk, t));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn size_and_wait(changes: &[fn(&mut Disk, u64)]) -> (Option<f64>, Option<f64>) {
-        let window = of(changes);
+        let window = window(changes);
         let change = window.change::<Disk>().unwrap();
         (disk::REQUEST_SIZE.over(&change), disk::WAIT.over(&change))
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_reset_is_no_growth_and_a_late_sample_no_more_than_all_of_the_time() {
-        let window = of(&[|d, t| {
+        let window = window(&[|d, t| {
             d.reads = if t == 2 { 1 } else { 100 + 50 * t }.into();
             d.busy_time = (t * 1_010_000_000).into();
         }]);

@@ -7,8 +7,8 @@ use crate::declare::{Declaration, Quantity, units_of};
 use crate::expression::{Expression, Pair, Sum, Term};
 use crate::formula::Formula;
 use std::sync::{PoisonError, RwLock};
-use whyslow_model::baseline::Better;
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, MetricKind, Snapshot, families};
+use whyslow_model::normal::Better;
 use whyslow_model::normal::{Normal, Range, Words};
 use whyslow_model::window::{Change, Window};
 
@@ -81,7 +81,7 @@ pub fn parse(own: &OwnQuantity<'_>) -> Result<Own, String> {
     }
     let text = |text: &str| -> &'static str { String::from(text).leak() };
     let unit = text(own.unit);
-    let formula: &'static Formula = Box::leak(Box::new(Formula::of(&expression, family, unit)));
+    let formula: &'static Formula = Box::leak(Box::new(Formula::from_expression(&expression, family, unit)));
     let declaration = Declaration {
         name: text(own.name),
         unit,
@@ -95,6 +95,7 @@ pub fn parse(own: &OwnQuantity<'_>) -> Result<Own, String> {
         },
         better: own.better,
         baseline: own.baseline,
+        passes_to: None,
         family,
         expression,
         at_most: None,
@@ -140,7 +141,7 @@ struct Values<'w> {
 impl EachFamily for Values<'_> {
     fn family<F: Family>(&mut self, _: &mut Vec<F>) {
         if F::INFO.name == self.declaration.family.name {
-            let quantity = Quantity::<F>::of(*self.declaration);
+            let quantity = Quantity::<F>::from_declaration(*self.declaration);
             let value = |change: &Change<'_, F>| Some((change.key().to_string(), quantity.over(change)?));
             self.found.extend(self.window.changes::<F>().iter().filter_map(value));
         }

@@ -37,7 +37,7 @@ pub(crate) fn episodes(windows: &[JudgedWindow], hour: (i64, i64)) -> Vec<HourEp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::diagnosis::Subject;
 
     const S: i64 = 1_000_000_000;
     const HOUR: (i64, i64) = (3600 * S, 7200 * S);

@@ -4,7 +4,7 @@ use crate::axis::{Axis, Samples};
 use crate::plot::Before;
 use crate::table::{Amount, ChartSpec, Entities, SourceSpec, converted};
 use std::collections::BTreeMap;
-use whyslow_model::chart::Chart;
+use whyslow_documents::chart::Chart;
 use whyslow_model::histogram::{Histogram, span};
 use whyslow_model::row::ColumnReading;
 use whyslow_model::value::Value;

@@ -1,6 +1,6 @@
 //! Values of one series over the intervals of an axis.
 
-use whyslow_model::chart::ChartSeries;
+use whyslow_documents::chart::ChartSeries;
 
 /// Data of one interval. A value is an amount per unit: growth per second, a level times seconds per second, or the growth of one
 /// counter per growth of another. Amounts and units add up, so that the mean is that of the whole interval.

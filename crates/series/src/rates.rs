@@ -29,7 +29,7 @@ pub struct RowRates {
 
 impl RowRates {
     /// Creates the rates of the rows of this family.
-    pub fn of(counted: &FamilyInfo) -> Self {
+    pub fn from_counted(counted: &FamilyInfo) -> Self {
         let declared = own::declared().into_iter().map(|own| own.declaration);
         let quantities: Vec<_> = declared.filter(|own| own.family.name == counted.name).collect();
         let metrics: Vec<Metric> =
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn counters_become_rates_and_levels_stay() {
-        let mut rates = RowRates::of(&Disk::INFO);
+        let mut rates = RowRates::from_counted(&Disk::INFO);
         let (reads, busy) = (column(&rates, "reads_per_s"), column(&rates, "busy_time_per_s"));
         let level = column(&rates, "in_flight");
         let disk = |reads: u64, busy_ms: u64, identity: &str| Disk {
@@ -174,7 +174,7 @@ mod tests {
         };
         let own = own::parse(&quantity).unwrap();
         own::declare(&[own]);
-        let mut rates = RowRates::of(&Disk::INFO);
+        let mut rates = RowRates::from_counted(&Disk::INFO);
         own::withdraw(&[own]);
         let cost = column(&rates, "export_read_cost");
         let disk =

@@ -2,8 +2,8 @@
 
 use crate::builder::{ChartAxes, ChartBuilder};
 use crate::table::ChartSpec;
+use whyslow_documents::chart::Chart;
 use whyslow_model::catalogue::{EachFamily, Family};
-use whyslow_model::chart::Chart;
 use whyslow_model::key::Key;
 use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::snapshot::Snapshot;

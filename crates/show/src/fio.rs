@@ -5,7 +5,7 @@
 //! issued, and `lat_ns` from when it was due.
 
 use serde_json::{Map, Value, json};
-use whyslow_model::bench::{BenchReport, DiskRun, Latency, LayerTraffic, RequestStats, Round};
+use whyslow_documents::bench::{BenchReport, DiskRun, Latency, LayerTraffic, RequestStats, Round};
 
 const NS: f64 = 1e9;
 

@@ -3,7 +3,7 @@
 //! Numbers and units are joined by no-break spaces, which the canvas draws as spaces without breaking lines there.
 
 use crate::canvas::NO_BREAK;
-use whyslow_model::diagnosis::{Evidence, Reading};
+use whyslow_documents::diagnosis::{Evidence, Reading};
 use whyslow_model::human;
 
 /// Formats the value of evidence, with its unit.

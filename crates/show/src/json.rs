@@ -3,8 +3,8 @@
 use crate::escape::is_deceptive;
 use serde::Serialize;
 use std::fmt::Write;
-use whyslow_model::bench::BenchReport;
-use whyslow_model::diagnosis::Diagnosis;
+use whyslow_documents::bench::BenchReport;
+use whyslow_documents::diagnosis::Diagnosis;
 
 /// Formats the diagnosis document, which docs/diagnosis.md describes.
 pub fn diagnosis(diagnosis: &Diagnosis) -> String {

@@ -2,7 +2,7 @@
 //! a bar, and the exit status.
 
 use crate::escape;
-use whyslow_model::diagnosis::{Basis, Diagnosis, Finding, Verdict};
+use whyslow_documents::diagnosis::{Basis, Diagnosis, Finding, Verdict};
 
 /// Impact from which on a bottleneck is critical: work was delayed half of the time.
 const CRITICAL: f64 = 0.5;
@@ -50,7 +50,7 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Culprit, NotCleared};
+    use whyslow_documents::diagnosis::{Culprit, NotCleared};
 
     fn diagnosis(verdict: &str, findings: Vec<Finding>) -> Diagnosis {
         let mut document = serde_json::json!({

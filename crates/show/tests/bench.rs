@@ -1,7 +1,7 @@
 //! Benchmarks as text, and hostile names in them.
 
 use proptest::prelude::*;
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     BenchKind, BenchReport, CacheTraffic, Ceiling, CpuCost, DiskRun, DiskSeries, Environment, Generator, Interference,
     IoAccounting, Knee, Latency, LayerResult, LayerTraffic, Limit, Measurement, OtherProcess, Percentile, RequestStats,
     Round, SCHEMA, Study, TargetInfo, Traffic, Workload,

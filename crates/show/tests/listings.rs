@@ -1,8 +1,8 @@
 //! The catalogue and the rules as text.
 
+use whyslow_documents::diagnosis::ActionKind;
+use whyslow_documents::listing::{ActionInfo, EvidenceInfo, RuleInfo, Signal};
 use whyslow_model::catalogue::families;
-use whyslow_model::diagnosis::ActionKind;
-use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, Signal};
 use whyslow_model::normal::Normal;
 use whyslow_show::text::{self, TextStyle};
 

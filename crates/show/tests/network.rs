@@ -1,7 +1,7 @@
 //! Network benchmarks as text, and hostile names in them.
 
 use proptest::prelude::*;
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     BenchKind, BenchReport, Datagrams, Direction, Environment, Generator, Loaded, NetEnd, NetLoad, NetRound, NetRun,
     NetSeries, NetStream, Network, PathMtu, Peer, SCHEMA, SampleStats, Size, Sizes, StreamTime, Transport,
 };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
-use whyslow_model::chart::PageData;
+use whyslow_documents::chart::PageData;
 use whyslow_show::page::html;
 use whyslow_testing::ends_with_test;
 

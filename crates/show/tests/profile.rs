@@ -1,8 +1,8 @@
 //! Profiles as text, as folded stacks and as flame graphs, and hostile names in them.
 
 use proptest::prelude::*;
-use whyslow_model::diagnosis::BlindSpot;
-use whyslow_model::profile::{Frame, ProfileKind, ProfiledProcess, SCHEMA, Space, Stack, StackProfile, Totals};
+use whyslow_documents::diagnosis::BlindSpot;
+use whyslow_documents::profile::{Frame, ProfileKind, ProfiledProcess, SCHEMA, Space, Stack, StackProfile, Totals};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::flame::{folded, svg};
 use whyslow_show::text::{self, TextStyle};

@@ -7,7 +7,7 @@ use kept_screen::{assert_kept, assert_screen};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
-use whyslow_model::diagnosis::{Diagnosis, KernelAverage, NotCleared, Since, Unattributed, Verdict};
+use whyslow_documents::diagnosis::{Diagnosis, KernelAverage, NotCleared, Since, Unattributed, Verdict};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::text::{self, TextStyle};
 use whyslow_show::{Ink, Piece, json};
@@ -102,7 +102,7 @@ fn how_long_it_has_lasted_comes_with_where_that_is_from() {
 /// A part without data is unknown: 'healthy' covers only what was captured.
 #[test]
 fn a_verdict_on_captures_says_how_far_it_goes() {
-    use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin, RuledOut, Verdict};
+    use whyslow_documents::diagnosis::{BlindSpot, NOT_CAPTURED, Origin, RuledOut, Verdict};
     let ruled_out = |id: &str| RuledOut { id: id.into(), because: "it is idle".into() };
     let missing = |what: &str| BlindSpot { what: what.into(), why: NOT_CAPTURED.into(), remedy: String::new() };
     let mut d = fixture("healthy");
@@ -126,7 +126,7 @@ fn a_verdict_on_captures_says_how_far_it_goes() {
 /// An experiment's conclusion comes first, whatever the verdict, and the screen stays short.
 #[test]
 fn a_comparison_of_captures_has_room() {
-    use whyslow_model::diagnosis::{CaptureComparison, Origin};
+    use whyslow_documents::diagnosis::{CaptureComparison, Origin};
     let conclusion = "Spread over 2 disks instead of 1, the load moves no more. ".repeat(4);
     let one = CaptureComparison { a: "single.txt".into(), b: "striped.txt".into(), conclusions: vec![conclusion] };
     for name in ["saturated", "healthy", "undetermined"] {
@@ -151,7 +151,7 @@ fn a_comparison_of_captures_has_room() {
 /// The command to paste is not split, and the meaning of each outcome is complete.
 #[test]
 fn a_capture_that_would_decide_ends_the_answer() {
-    use whyslow_model::diagnosis::{CaptureOutcome, Confidence, NextCapture, Origin};
+    use whyslow_documents::diagnosis::{CaptureOutcome, Confidence, NextCapture, Origin};
     let outcome = CaptureOutcome {
         condition: "the total of 'some' grows by seconds".into(),
         then: "tasks wait for sdb, and it is the bottleneck".into(),
@@ -297,7 +297,7 @@ fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
 
 #[test]
 fn another_cause_is_cut_at_the_end_of_a_clause_and_certain_ones_come_first() {
-    use whyslow_model::diagnosis::Confidence;
+    use whyslow_documents::diagnosis::Confidence;
     let mut d = fixture("saturated");
     let other = |id: &str, confidence, summary: &str| {
         let mut finding = fixture("saturated").findings[0].clone();
@@ -338,7 +338,7 @@ fn a_suspicion_is_below_the_answer_and_hedged_in_the_details() {
 
 #[test]
 fn how_bad_it_is_is_left_out_if_the_headline_says_it() {
-    use whyslow_model::diagnosis::Confidence;
+    use whyslow_documents::diagnosis::Confidence;
     let mut d = fixture("saturated");
     d.findings.truncate(1);
     let first = &mut d.findings[0];
@@ -382,7 +382,7 @@ fn an_advice_that_whyslow_carries_out_says_how_long_it_lasts() {
 /// A reason is more important than a path.
 #[test]
 fn what_was_not_seen_has_its_whole_reason() {
-    use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin};
+    use whyslow_documents::diagnosis::{BlindSpot, NOT_CAPTURED, Origin};
     let spot = |what: &str, why: &str| BlindSpot { what: what.into(), why: why.into(), remedy: String::new() };
     let drawn = |spots: Vec<BlindSpot>| {
         let mut d = fixture("undetermined");

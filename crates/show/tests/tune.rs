@@ -1,6 +1,6 @@
 //! Settings, plans and their outcomes as text, with hostile names.
 
-use whyslow_model::tune::{
+use whyslow_documents::tune::{
     ChangeOutcome, ChangedBy, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, PlanStep, ProfileNote, Reason,
     Risk, SettingChange, Transaction, Unavailable, Undoing,
 };

@@ -10,7 +10,7 @@ use crate::permissions::{create_folder, restrict_file, restrict_folder};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use whyslow_model::baseline::{Baseline, SCHEMA};
+use whyslow_documents::baseline::{Baseline, SCHEMA};
 
 /// Subfolder of a recording's folder.
 const FOLDER: &str = "baselines";
@@ -146,8 +146,8 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::{BaselineKind, BaselineSeries, Better, Inventory};
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::baseline::{BaselineKind, BaselineSeries, Better, Inventory};
+    use whyslow_documents::diagnosis::Subject;
 
     fn made(name: &str, samples: Vec<f64>) -> Baseline {
         let subject = Subject::new("device", "vda");

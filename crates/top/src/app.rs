@@ -17,8 +17,8 @@ use ratatui::layout::Rect;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use whyslow_documents::diagnosis::Diagnosis;
 use whyslow_model::catalogue::MachineInfo;
-use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::human;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
@@ -192,7 +192,7 @@ impl App {
             }
             Event::Recorded(window, before) => {
                 self.newest.window = *window;
-                self.newest.history = History::of(&before);
+                self.newest.history = History::from_window(&before);
                 self.changed();
             }
             Event::Diagnosed(diagnosis) => {
@@ -239,7 +239,7 @@ impl App {
     /// Recomputes what is derived from the window.
     fn changed(&mut self) {
         let window = &self.shown().window;
-        let topology = Topology::of(window);
+        let topology = Topology::from_window(window);
         let newest = window.snapshots().last_chunk::<2>().filter(|_| !self.is_averaged);
         let last_step = newest.map(|two| Window::new(two.to_vec()));
         (self.topology, self.last_step) = (topology, last_step);
@@ -453,7 +453,7 @@ impl App {
     }
 
     pub(crate) fn draw_on(&mut self, buffer: &mut Buffer, area: Rect) {
-        let heights = Heights::of(area.height);
+        let heights = Heights::from_height(area.height);
         let mut rest = area;
         let mut take = |height: u16| {
             let top = Rect { height: height.min(rest.height), ..rest };
@@ -608,7 +608,7 @@ impl Heights {
     /// Maximum number of rows of an unfocused table.
     const OTHERS: u16 = 8;
 
-    fn of(height: u16) -> Self {
+    fn from_height(height: u16) -> Self {
         let (diagnosis, resources) = match height {
             0..=7 => (1, 0),
             8..=13 => (2, 0),

@@ -3,8 +3,8 @@
 use crate::history::CourseOf;
 use crate::panel::{Context, memory_uses};
 use crate::text::{Line, bold, dim, plain, sparkline};
+use whyslow_documents::diagnosis::Diagnosis;
 use whyslow_model::catalogue::{Cpu, Disk, Interface, Pressure, Protocol, System};
-use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::human;
 use whyslow_model::window::Change;
 use whyslow_quantities::{Quantity, cpu, disk, interface, pressure, protocol};

@@ -40,7 +40,7 @@ impl History {
     }
 
     /// Creates a history from all steps of a window.
-    pub(crate) fn of(window: &Window) -> Self {
+    pub(crate) fn from_window(window: &Window) -> Self {
         let mut history = Self::default();
         history.add(window, usize::MAX);
         history
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_course_goes_on_by_the_newest_step() {
         let sda = CourseOf::Disk("sda".into());
-        let mut history = History::of(&window(1..=4));
+        let mut history = History::from_window(&window(1..=4));
         assert_eq!(history.course(&sda), [2.0, 3.0, 4.0]);
         assert_eq!(history.course(&CourseOf::CpuBusy), [1.0, 0.0, 1.0]);
         history.add_newest(&window(2..=5));

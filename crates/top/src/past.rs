@@ -4,7 +4,7 @@ use crate::app::Step;
 use crate::history::History;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use whyslow_model::diagnosis::Diagnosis;
+use whyslow_documents::diagnosis::Diagnosis;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -89,7 +89,7 @@ impl Past {
     pub(crate) fn moment(&self, place: usize, averaged: f64) -> Moment {
         let samples = self.samples.iter().take(place + 1);
         let mut window = Window::new(samples.map(|sample| Snapshot::clone(sample)).collect());
-        let history = History::of(&window);
+        let history = History::from_window(&window);
         window.keep_last(averaged);
         let end = window.last().map_or(0, |newest| newest.boot_ns);
         let diagnosis = self.diagnoses.iter().rev().find(|(at, _)| *at <= end);

@@ -30,7 +30,7 @@ impl Value {
     }
 
     /// Computes a quantity over all steps of an entity.
-    pub(crate) fn of<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Self {
+    pub(crate) fn from_quantity<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Self {
         match (quantity.declaration.unit, quantity.over(change)) {
             ("ratio", share) => Self::share(share),
             (unit, number) => Self::number(number, unit),

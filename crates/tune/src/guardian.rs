@@ -9,7 +9,7 @@ use crate::store::{self, STATE, TuneFolder};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whyslow_model::tune::Status;
+use whyslow_documents::tune::Status;
 
 /// Message of the guard once nothing can prevent it from doing its task.
 const READY: &str = "ready";

@@ -10,7 +10,7 @@ use crate::store::TuneFolder;
 use crate::system_setting::{self, SystemSetting};
 use crate::target::ChangeTarget;
 use crate::undo;
-use whyslow_model::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
+use whyslow_documents::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
 
 /// Lists every tunable of the catalogue whose name (here or on another Unix system), meaning or use contains a word, with its
 /// values here.

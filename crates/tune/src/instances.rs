@@ -5,7 +5,7 @@ use crate::mounts;
 use std::ffi::CString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use whyslow_model::tune::{Access, TunableScope, Unavailable};
+use whyslow_documents::tune::{Access, TunableScope, Unavailable};
 
 /// Lists the instances of a kind, by name. Empty for processes and groups, which are too many to query one by one.
 pub(crate) fn list(machine: &Machine, scope: TunableScope) -> Vec<String> {

@@ -39,7 +39,7 @@ pub use store::{STATE, TuneFolder, who};
 pub use target::ChangeTarget;
 
 use std::fmt;
-use whyslow_model::tune::{Unavailable, Undoing};
+use whyslow_documents::tune::{Unavailable, Undoing};
 
 /// Reason why an operation failed. Nothing is changed then, except as the variant says.
 #[derive(Debug)]

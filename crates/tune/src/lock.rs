@@ -9,7 +9,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whyslow_model::tune::ChangedBy;
+use whyslow_documents::tune::ChangedBy;
 
 /// Interval between attempts.
 const RETRY: Duration = Duration::from_millis(50);

@@ -3,7 +3,7 @@
 
 use crate::machine::Machine;
 use std::path::{Component, Path, PathBuf};
-use whyslow_model::tune::{Access, Unavailable};
+use whyslow_documents::tune::{Access, Unavailable};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {

@@ -1,7 +1,7 @@
 //! The control groups of this process and its ancestors: the shell, the remote login server, init.
 
 use crate::machine::Machine;
-use whyslow_model::tune::Access;
+use whyslow_documents::tune::Access;
 
 /// Maximum number of ancestors.
 const MOST_PARENTS: usize = 64;

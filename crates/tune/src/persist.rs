@@ -7,7 +7,7 @@ use crate::request::{ChangeRequest, RequestedValue};
 use crate::target::{ChangeTarget, sysctl_path};
 use crate::values::squeeze;
 use std::collections::BTreeMap;
-use whyslow_model::tune::{HistoryEntry, Unavailable};
+use whyslow_documents::tune::{HistoryEntry, Unavailable};
 
 /// Returns the plan that makes a transaction's changes survive a reboot.
 pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {

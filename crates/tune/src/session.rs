@@ -11,11 +11,11 @@ use crate::system_setting::SystemSetting;
 use crate::undo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use whyslow_model::mask;
-use whyslow_model::tune::{
+use whyslow_documents::tune::{
     ChangedBy, Collateral, Confirm, Held, HistoryEntry, PlanStep, Reason, SettingChange, Status, Transaction,
     Unavailable, Undoing,
 };
+use whyslow_model::mask;
 
 /// Starts the process that rolls a transaction back unless it is confirmed; that process must outlive this program.
 pub type Guard<'a> = &'a dyn Fn(u64) -> Result<(), String>;

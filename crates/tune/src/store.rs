@@ -5,8 +5,8 @@ use nix::unistd::{User, getuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use whyslow_documents::tune::ChangedBy;
 use whyslow_model::mask;
-use whyslow_model::tune::ChangedBy;
 
 /// Environment variable that names a folder other than the standard one.
 pub const STATE: &str = "WHYSLOW_STATE";

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::system_setting::SystemSetting;
 use std::fs;
 use std::rc::Rc;
-use whyslow_model::tune::{ChangeOutcome, HistoryEntry, SettingChange, Status, TunableScope, Unavailable, Undoing};
+use whyslow_documents::tune::{ChangeOutcome, HistoryEntry, SettingChange, Status, TunableScope, Unavailable, Undoing};
 
 /// Rolls back the outstanding changes of a transaction, and returns the outcome of each.
 ///

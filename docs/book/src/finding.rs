@@ -4,8 +4,8 @@ use crate::markdown::{anchor, escaped};
 use crate::tunables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use whyslow_model::diagnosis::ActionKind;
-use whyslow_model::listing::{ActionInfo, RuleInfo, Signal, split_set_value};
+use whyslow_documents::diagnosis::ActionKind;
+use whyslow_documents::listing::{ActionInfo, RuleInfo, Signal, split_set_value};
 
 /// Returns the path of a finding's page.
 pub(crate) fn path(id: &str) -> PathBuf {

@@ -7,7 +7,7 @@ use crate::error::{Context, Result};
 use crate::testbed::Testbed;
 use std::fs;
 use std::time::Duration;
-use whyslow_model::bench::{BenchReport, DiskRun, Round};
+use whyslow_documents::bench::{BenchReport, DiskRun, Round};
 
 pub const RATE: BenchTrial = BenchTrial {
     name: "bench.rate",

@@ -10,7 +10,7 @@ use crate::testbed::Testbed;
 use crate::trial::Outcome;
 use network::BenchServer;
 use std::time::Duration;
-use whyslow_model::bench::BenchReport;
+use whyslow_documents::bench::BenchReport;
 
 pub const TRIALS: &[BenchTrial] =
     &[disk::APART, disk::SHARED, disk::KNEE, disk::LATENCY, network::BUFFER, network::LINK_RATE, disk::RATE];

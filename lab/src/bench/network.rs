@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whyslow_model::bench::{BenchReport, Network};
+use whyslow_documents::bench::{BenchReport, Network};
 
 pub const LINK_RATE: BenchTrial = BenchTrial {
     name: "bench.link_rate",

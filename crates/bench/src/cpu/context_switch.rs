@@ -10,7 +10,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, read, write};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 
 const METHOD: &str = "Half a round trip of a byte over two pipes (perf bench sched pipe).";
 

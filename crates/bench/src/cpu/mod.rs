@@ -8,7 +8,7 @@ mod work;
 
 use crate::study::StudyContext;
 use crate::{Progress, Result, Stop};
-use whyslow_model::bench::{BenchKind, BenchReport};
+use whyslow_documents::bench::{BenchKind, BenchReport};
 
 /// Options of `bench cpu`.
 #[derive(Clone, Copy, Debug)]

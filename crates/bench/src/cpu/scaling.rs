@@ -4,7 +4,7 @@ use super::work::CpuWork;
 use crate::Result;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 
 const METHOD: &str = "Work per second of all threads together, each pinned to its own CPU, one per core first.";
 

@@ -9,7 +9,7 @@ use nix::time::ClockId;
 use nix::unistd::getppid;
 use std::hint::black_box;
 use std::time::Duration;
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 
 const METHOD: &str = "Time per call. Clocks are read through the C library (vDSO) and by system call; a timer is armed and disarmed (timerfd_settime).";
 

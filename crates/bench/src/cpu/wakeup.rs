@@ -12,7 +12,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Latency, Measurement, Study};
+use whyslow_documents::bench::{Latency, Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str = "Timer: lateness of a sleep until a set time on every CPU (cyclictest). Thread: time from a futex wake-up until the thread runs.";

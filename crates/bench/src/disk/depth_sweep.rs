@@ -1,7 +1,7 @@
 //! Throughput by queue depth, up to its maximum and back to the knee.
 
 use crate::plateau::{PlateauSample, PlateauSweep, is_gain};
-use whyslow_model::bench::{Ceiling, DiskRun, Knee, Limit, RequestStats};
+use whyslow_documents::bench::{Ceiling, DiskRun, Knee, Limit, RequestStats};
 
 /// Maximum depth: no disk gains from a deeper queue.
 const MAX_DEPTH: u32 = 256;

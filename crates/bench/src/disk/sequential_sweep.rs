@@ -10,7 +10,9 @@ use crate::request_splits::{self, CountedReads, request_splits};
 use crate::study::{DISTURBED, REPETITIONS};
 use crate::{Progress, Result};
 use std::time::Instant;
-use whyslow_model::bench::{AccessPattern, Cache, DiskRun, Engine, Measurement, RequestSplit, Round, Study, Workload};
+use whyslow_documents::bench::{
+    AccessPattern, Cache, DiskRun, Engine, Measurement, RequestSplit, Round, Study, Workload,
+};
 use whyslow_model::human;
 
 /// Block sizes from 2 KiB to 4 MiB.
@@ -314,7 +316,7 @@ fn study(part: DiskPart, points: &[SweepPoint], target: usize, splits: &[Request
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::bench::{CpuCost, DiskSeries, Generator, Latency, RequestStats};
+    use whyslow_documents::bench::{CpuCost, DiskSeries, Generator, Latency, RequestStats};
 
     fn run(seconds: f64, count: u64, mean: f64, bandwidth: f64) -> DiskRun {
         let latency = Latency { count, mean, ..Latency::default() };

@@ -1,7 +1,7 @@
 //! Knee of throughput over the request size or the number of readers: where throughput stops rising.
 
 use crate::plateau::is_gain;
-use whyslow_model::bench::{Measurement, SizeKnee};
+use whyslow_documents::bench::{Measurement, SizeKnee};
 use whyslow_model::human;
 
 /// Maximum gain of a larger size for a size to be certainly on the plateau.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyslow_model::bench::{AccessPattern, BlockSize, Cache, Engine, Workload};
+use whyslow_documents::bench::{AccessPattern, BlockSize, Cache, Engine, Workload};
 
 /// fio's default percentiles.
 const PERCENTILES: [f64; 17] =

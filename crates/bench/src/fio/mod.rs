@@ -14,7 +14,7 @@ use crate::{Error, Progress, Result, Stop};
 use job_plan::JobPlan;
 use std::fs;
 use std::path::PathBuf;
-use whyslow_model::bench::{BenchKind, BenchReport};
+use whyslow_documents::bench::{BenchKind, BenchReport};
 
 /// A job file with its permissions.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use super::values::{
     Parsed, SizeBase, SizeOrPercent, count, cpus, distribution, engine, flag, kb_base, only, path, percent,
     percentiles, seconds, sync_every,
 };
-use whyslow_model::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
+use whyslow_documents::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {

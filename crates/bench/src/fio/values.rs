@@ -1,6 +1,6 @@
 //! Parsers for the values of options (fio(1), 'Parameter types'). Errors say what is wrong and what is accepted.
 
-use whyslow_model::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
+use whyslow_documents::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
 use whyslow_model::cpu_list;
 
 pub(super) type Parsed<T> = Result<T, String>;

@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Median, Study, SyncPolicy, TargetInfo, Workload};
+use whyslow_documents::bench::{BenchKind, BenchReport, Measurement, Median, Study, SyncPolicy, TargetInfo, Workload};
 use whyslow_model::human;
 use whyslow_sense::Root;
 

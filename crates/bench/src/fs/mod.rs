@@ -11,7 +11,9 @@ use crate::round::RunSpec;
 use crate::target::TargetSpec;
 use crate::{Error, Progress, Result, Stop};
 use std::path::PathBuf;
-use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, Engine, Interference, SyncPolicy, Workload};
+use whyslow_documents::bench::{
+    AccessPattern, BenchKind, BenchReport, Cache, Engine, Interference, SyncPolicy, Workload,
+};
 
 /// Options of `bench fs`.
 #[derive(Clone, Debug)]

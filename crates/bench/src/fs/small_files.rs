@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use whyslow_model::bench::{FileWork, Latency};
+use whyslow_documents::bench::{FileWork, Latency};
 
 const PREFIX: &str = ".whyslow-bench-files-";
 /// Content of each file, smaller than a block.

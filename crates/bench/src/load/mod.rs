@@ -12,7 +12,7 @@ use request_stream::RequestStream;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{SyncPolicy, Traffic, Workload};
+use whyslow_documents::bench::{SyncPolicy, Traffic, Workload};
 
 /// A job that is ready to run, with filled buffers.
 pub(crate) struct LoadJob<E> {
@@ -288,7 +288,7 @@ pub(crate) fn since(epoch: Instant) -> u64 {
 
 /// Returns a test workload: 4 KiB random reads at depth 1.
 #[cfg(test)]
-pub(crate) fn sample() -> whyslow_model::bench::Workload {
-    use whyslow_model::bench::Workload;
+pub(crate) fn sample() -> whyslow_documents::bench::Workload {
+    use whyslow_documents::bench::Workload;
     Workload { size: 1 << 20, seconds: Some(1.0), ..Workload::of_blocks(4096) }
 }

@@ -5,7 +5,7 @@ use crate::permutation::Permutation;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
-use whyslow_model::bench::{AccessPattern, BlockSize, Workload};
+use whyslow_documents::bench::{AccessPattern, BlockSize, Workload};
 
 #[derive(Clone, Debug)]
 pub(crate) struct RequestStream {

@@ -78,7 +78,7 @@ fn sequential_jobs_split_the_region() {
 
 #[test]
 fn a_mix_has_its_shares_and_syncs_after_every_few_writes() {
-    let sync = whyslow_model::bench::SyncPolicy { every: Some(4), data_only: false };
+    let sync = whyslow_documents::bench::SyncPolicy { every: Some(4), data_only: false };
     let blocks = vec![BlockSize { bytes: 4096, share: 0.6 }, BlockSize { bytes: 65_536, share: 0.4 }];
     let load = Workload {
         reads: 0.7,

@@ -1,7 +1,7 @@
 //! Statistics of completed requests.
 
 use crate::engine::IoOp;
-use whyslow_model::bench::{DiskSeries, Latency, Percentile, RequestStats, Workload};
+use whyslow_documents::bench::{DiskSeries, Latency, Percentile, RequestStats, Workload};
 use whyslow_model::histogram::{Histogram, bucket_of};
 
 /// Nanoseconds per second.

@@ -6,7 +6,7 @@ use crate::memory_region::{MemoryRegion, PageKind};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use crate::{Error, Result};
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str = "STREAM counting: 8 bytes per element read or written; write-allocate traffic not counted, and avoided by non-temporal stores.";

@@ -8,7 +8,7 @@ use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use crate::{Error, Result};
 use std::hint::black_box;
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str =

@@ -14,7 +14,7 @@ use crate::available_memory::available;
 use crate::memory_region::PageKind;
 use crate::study::StudyContext;
 use crate::{Error, Progress, Result, Stop};
-use whyslow_model::bench::{BenchKind, BenchReport};
+use whyslow_documents::bench::{BenchKind, BenchReport};
 use whyslow_model::human;
 use whyslow_sense::Root;
 

@@ -8,7 +8,7 @@ use crate::cpu_topology::nodes;
 use crate::study::StudyContext;
 use crate::study::{Repetitions, TimeBasis, repeat, times};
 use std::hint::black_box;
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 
 const METHOD: &str = "Pointer chase and sequential read of memory bound to a node (mbind), from a CPU of each node.";
 

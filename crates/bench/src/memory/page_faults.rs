@@ -7,7 +7,7 @@ use crate::study::{TimeBasis, WorkDone, repeat};
 use crate::{Error, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::Instant;
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str =

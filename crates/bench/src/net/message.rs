@@ -1,7 +1,7 @@
 //! Messages between client and server, and limits on client requests.
 
 use serde::{Deserialize, Serialize};
-use whyslow_model::bench::{NetEnd, NetLoad, Transport, Work};
+use whyslow_documents::bench::{NetEnd, NetLoad, Transport, Work};
 
 /// Maximum message sizes in bytes: before authentication, after it, and from the server (a hundred streams over an
 /// hour).
@@ -136,7 +136,7 @@ fn check_load(load: &NetLoad) -> Result<(), String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use whyslow_model::bench::Direction;
+    use whyslow_documents::bench::Direction;
 
     fn stream() -> NetLoad {
         NetLoad::stream(Direction::Up, 1.0)

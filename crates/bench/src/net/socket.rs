@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
-use whyslow_model::bench::{NetLoad, Transport};
+use whyslow_documents::bench::{NetLoad, Transport};
 use whyslow_model::catalogue::Connection;
 
 /// Buffer size for struct tcp_info, which has 248 bytes in Linux 6; later ones may be longer.

@@ -2,7 +2,7 @@
 
 use super::socket::{path_mtu, tcp_info};
 use super::test_stream::{StreamHandle, StreamRole};
-use whyslow_model::bench::{NetStream, SampleStats, StreamTime};
+use whyslow_documents::bench::{NetStream, SampleStats, StreamTime};
 use whyslow_model::catalogue::Connection;
 use whyslow_model::value::Counter;
 

@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use whyslow_model::bench::{Datagrams, Direction, NetLoad, Transport, Work};
+use whyslow_documents::bench::{Datagrams, Direction, NetLoad, Transport, Work};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamSide {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Datagrams, NetEnd, NetLoad, Traffic, Workload};
+use whyslow_documents::bench::{Datagrams, NetEnd, NetLoad, Traffic, Workload};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use whyslow_model::bench::{Engine, SyncPolicy, Workload};
+use whyslow_documents::bench::{Engine, SyncPolicy, Workload};
 
 /// Job number `job` of a workload.
 pub(super) struct LoadThread {

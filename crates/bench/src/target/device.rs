@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use whyslow_model::{bench, human};
+use whyslow_documents::bench;
+use whyslow_model::human;
 use whyslow_sense::storage;
 
 /// Time that a device may stay claimed without a visible user: after a program was killed, the kernel releases its

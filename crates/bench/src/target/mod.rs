@@ -19,7 +19,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyslow_model::bench;
+use whyslow_documents::bench;
 use whyslow_model::catalogue::{Mount, Queue};
 use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
@@ -80,7 +80,7 @@ impl StorageMap {
 
     fn from_snapshot(root: Root, snapshot: Snapshot) -> Self {
         let window = Window::new(vec![Snapshot { boot_ns: snapshot.boot_ns.max(1), ..snapshot }]);
-        Self { topology: Topology::of(&window), root, window }
+        Self { topology: Topology::from_window(&window), root, window }
     }
 
     /// Returns the mount with the longest mount point that contains the file.

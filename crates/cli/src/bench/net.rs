@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use whyslow_bench::Stop;
 use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOptions, Token};
-use whyslow_model::bench::{BenchReport, Direction, NetLoad};
+use whyslow_documents::bench::{BenchReport, Direction, NetLoad};
 use whyslow_show::json;
 
 /// Environment variable with the token; there is no option for it, because command lines are readable by all users.

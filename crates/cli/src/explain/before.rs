@@ -3,9 +3,9 @@
 use crate::recordings::to_the_millisecond;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use whyslow_documents::diagnosis::{Culprit, Diagnosis};
+use whyslow_documents::explanation::TimelineEvent;
 use whyslow_model::catalogue::{Disk, Family, Interface, MachineInfo, Mount, Process, Queue, Setting};
-use whyslow_model::diagnosis::{Culprit, Diagnosis};
-use whyslow_model::explanation::TimelineEvent;
 use whyslow_model::inventory::{MachineChange, RESTARTED, UNIT};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;

@@ -2,8 +2,8 @@
 
 use super::windows::window;
 use whyslow_diagnose::{FoundEpisode, RuleBook, findings_with_id};
+use whyslow_documents::diagnosis::Finding;
 use whyslow_model::catalogue::MachineInfo;
-use whyslow_model::diagnosis::Finding;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, StoreError};

@@ -8,8 +8,8 @@ use crate::recordings::{self, RecordingPeriod, around, host, recorded};
 use crate::user_rules;
 use std::path::{Path, PathBuf};
 use whyslow_diagnose::{RuleBook, diagnose, merge_machines, virtual_machines};
-use whyslow_model::diagnosis::{Diagnosis, Origin};
-use whyslow_model::explanation::Explanation;
+use whyslow_documents::diagnosis::{Diagnosis, Origin};
+use whyslow_documents::explanation::Explanation;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, StoreError, TimeRange};
 

@@ -1,8 +1,8 @@
 //! Changes that whyslow itself made, from the journal next to a recording.
 
 use jiff::Timestamp;
+use whyslow_documents::tune::HistoryEntry;
 use whyslow_model::inventory::MachineChange;
-use whyslow_model::tune::HistoryEntry;
 use whyslow_store::{Recording, TimeRange};
 use whyslow_tune::{TuneFolder, history};
 

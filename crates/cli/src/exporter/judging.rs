@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use whyslow_diagnose::diagnose;
-use whyslow_model::diagnosis::Origin;
+use whyslow_documents::diagnosis::Origin;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::{WindowCutter, lower_priority};

@@ -5,9 +5,9 @@ use crate::http::{first_line, host_name};
 use crate::output::{Failure, complain};
 use std::path::Path;
 use std::sync::Arc;
+use whyslow_documents::diagnosis::Diagnosis;
 use whyslow_exporters::otlp::{self, FindingEvents, HostResource};
 use whyslow_exporters::{MetricFamily, PushFigures, RemoteWrite};
-use whyslow_model::diagnosis::Diagnosis;
 use whyslow_ship::{Credentials, Endpoint, Pusher};
 use whyslow_store::LogFn;
 

@@ -4,8 +4,8 @@ use super::receivers::Receivers;
 use crate::options::next_multiple;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use whyslow_documents::diagnosis::Diagnosis;
 use whyslow_exporters::{Collector, FindingSeries, MetricFamily, exporter_families, reserved_series};
-use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::snapshot::Snapshot;
 
 /// Maximum age of an exported verdict: after that, the machine's condition may have changed.

@@ -7,7 +7,7 @@ use super::recorded_host::RecordedHost;
 use crate::report::MOST_INTERVALS;
 use std::sync::Arc;
 use std::time::Duration;
-use whyslow_model::profile::ProfileKind;
+use whyslow_documents::profile::ProfileKind;
 use whyslow_series::{ChartSpec, charts, charts_named};
 use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, PageStatus, Parameters};
 use whyslow_show::json;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use whyslow_diagnose::RuleBook;
-use whyslow_model::overview::{Overview, SCHEMA};
+use whyslow_documents::overview::{Overview, SCHEMA};
 use whyslow_store::{Recording, lower_priority};
 
 /// The live machine and recordings.

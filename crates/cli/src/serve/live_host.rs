@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::add_loads;
-use whyslow_model::chart::{Chart, PageData};
-use whyslow_model::diagnosis::Diagnosis;
-use whyslow_model::io_stack::IoStack;
-use whyslow_model::overview::{HostKind, HostOverview};
-use whyslow_model::profile::{ProfileKind, StackProfile};
+use whyslow_documents::chart::{Chart, PageData};
+use whyslow_documents::diagnosis::Diagnosis;
+use whyslow_documents::io_stack::IoStack;
+use whyslow_documents::overview::{HostKind, HostOverview};
+use whyslow_documents::profile::{ProfileKind, StackProfile};
 use whyslow_model::window::Window;
 use whyslow_sense::profile::{ProfileOptions, Profiler};
 use whyslow_sense::{Root, SourceError};
@@ -298,7 +298,7 @@ mod tests {
     fn the_series_that_are_drawn_on_are_bounded() {
         let chart = |from: usize, to: usize| {
             let series = (from..to)
-                .map(|at| whyslow_model::chart::ChartSeries { name: format!("series {at}"), ..Default::default() });
+                .map(|at| whyslow_documents::chart::ChartSeries { name: format!("series {at}"), ..Default::default() });
             [Chart { id: "x".into(), series: series.collect(), ..Chart::default() }]
         };
         let mut drawn = SeriesNames::new();

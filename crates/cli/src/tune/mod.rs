@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use whyslow_model::tune::{HistoryEntry, Risk, SettingChange};
+use whyslow_documents::tune::{HistoryEntry, Risk, SettingChange};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;

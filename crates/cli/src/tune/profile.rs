@@ -7,7 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
-use whyslow_model::tune::{ImportedProfile, PlanStep, ProfilePlan, Unavailable};
+use whyslow_documents::tune::{ImportedProfile, PlanStep, ProfilePlan, Unavailable};
 use whyslow_show::json;
 use whyslow_show::text::tune as text;
 use whyslow_tune::profile::{self, Profile};

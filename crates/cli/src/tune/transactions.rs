@@ -4,7 +4,7 @@ use super::args::How;
 use super::{Tune, failure, no_change, status};
 use crate::output::Failure;
 use std::process::ExitCode;
-use whyslow_model::tune::{HistoryEntry, Status};
+use whyslow_documents::tune::{HistoryEntry, Status};
 use whyslow_show::text::tune as text;
 use whyslow_tune::{all_clean, awaiting_confirmation};
 

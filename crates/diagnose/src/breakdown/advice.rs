@@ -1,8 +1,8 @@
 //! Finds the one change that gains the most.
 
 use super::{main_function, name_of, name_of_link};
-use whyslow_model::diagnosis::{Confidence, Finding};
-use whyslow_model::time_breakdown::{Advice, ChainLink, Contributor, TimeKind, TimePart};
+use whyslow_documents::diagnosis::{Confidence, Finding};
+use whyslow_documents::time_breakdown::{Advice, ChainLink, Contributor, TimeKind, TimePart};
 
 pub(super) fn advice(
     part: &TimePart,

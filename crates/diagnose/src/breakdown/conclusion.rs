@@ -2,11 +2,11 @@
 
 use super::advice::advice;
 use super::{busy_share, most, name_of_link, own_share, phrase, weight};
-use whyslow_model::diagnosis::Finding;
-use whyslow_model::human;
-use whyslow_model::time_breakdown::{
+use whyslow_documents::diagnosis::Finding;
+use whyslow_documents::time_breakdown::{
     Advice, ChainLink, FEW_SAMPLES, ProgramTime, TimeBreakdown, TimeKind, TimePart, UNKNOWN,
 };
+use whyslow_model::human;
 
 /// Minimum share of the whole time for a change to be noticeable.
 const WORTH_CHANGING: f64 = 0.05;

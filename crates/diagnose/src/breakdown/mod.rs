@@ -8,8 +8,8 @@ mod tests;
 
 pub use conclusion::conclude;
 
+use whyslow_documents::time_breakdown::{ChainLink, Contributor, FunctionShare, TimeKind, TimePart, UNKNOWN};
 use whyslow_model::human;
-use whyslow_model::time_breakdown::{ChainLink, Contributor, FunctionShare, TimeKind, TimePart, UNKNOWN};
 
 /// Share of the non-idle time from which another program is the next link of the chain.
 const WORTH_FOLLOWING: f64 = 0.25;

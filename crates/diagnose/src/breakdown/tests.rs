@@ -1,5 +1,5 @@
 use super::*;
-use whyslow_model::time_breakdown::{LockedThread, ProgramTime, TimeBreakdown};
+use whyslow_documents::time_breakdown::{LockedThread, ProgramTime, TimeBreakdown};
 
 fn part(kind: TimeKind, share: f64, by: &[(&str, &str, Option<u32>, f64)]) -> TimePart {
     let contributor = |&(kind, name, pid, share): &(&str, &str, Option<u32>, f64)| Contributor {

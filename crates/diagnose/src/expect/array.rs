@@ -2,10 +2,10 @@
 
 use super::drive::{Random, random};
 use super::{Machine, PER_SECOND, per_second, rate, requests, thing};
+use whyslow_documents::expectation::{LayoutGain, ThingExpected};
+use whyslow_documents::io_stack::StackNode;
 use whyslow_model::catalogue::Disk;
-use whyslow_model::expectation::{LayoutGain, ThingExpected};
 use whyslow_model::human::quantity;
-use whyslow_model::io_stack::StackNode;
 use whyslow_model::window::Change;
 
 const RAID: &str = "Patterson, Gibson, Katz: A case for redundant arrays of inexpensive disks (SIGMOD 1988); md(4)";

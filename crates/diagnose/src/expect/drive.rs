@@ -1,10 +1,10 @@
 //! One drive: random requests by its mechanics, or by its observed latency.
 
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, link, load, per_second, rate, requests, thing};
+use whyslow_documents::expectation::{ExpectedRate, ThingExpected};
+use whyslow_documents::io_stack::StackNode;
 use whyslow_model::catalogue::Queue;
-use whyslow_model::expectation::{ExpectedRate, ThingExpected};
 use whyslow_model::human::quantity;
-use whyslow_model::io_stack::StackNode;
 
 const MECHANICS: &str =
     "Ruemmler, Wilkes: An introduction to disk drive modeling (IEEE Computer 27:3, 1994): seek + half a revolution";

@@ -2,10 +2,10 @@
 
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, load, rate, thing};
 use std::collections::BTreeMap;
+use whyslow_documents::expectation::{ExpectedRate, ThingExpected};
+use whyslow_documents::io_stack::StackNode;
 use whyslow_model::catalogue::{Link, PcieLink};
-use whyslow_model::expectation::{ExpectedRate, ThingExpected};
 use whyslow_model::human::quantity;
-use whyslow_model::io_stack::StackNode;
 use whyslow_model::key::NetKey;
 use whyslow_model::value::Name;
 

@@ -1,9 +1,9 @@
 //! The log of a file system on the drive of its data: the gain from a separate log device.
 
 use super::{Machine, drive, thing};
+use whyslow_documents::expectation::{LayoutGain, ThingExpected};
+use whyslow_documents::io_stack::{NodeKind, StackNode};
 use whyslow_model::catalogue::Disk;
-use whyslow_model::expectation::{LayoutGain, ThingExpected};
-use whyslow_model::io_stack::{NodeKind, StackNode};
 use whyslow_model::window::Change;
 
 /// Flushes per second from which programs wait for the log.

@@ -10,10 +10,10 @@ mod multipath;
 
 use crate::stack_load::add_loads;
 use std::collections::BTreeMap;
+use whyslow_documents::expectation::{Expectations, ExpectedRate, SCHEMA, ThingExpected};
+use whyslow_documents::io_stack::{IoStack, NodeKind, NodeLoad, StackNode};
 use whyslow_model::catalogue::{Array, Disk, Link, MappedDevice, Path, PcieLink, Queue};
-use whyslow_model::expectation::{Expectations, ExpectedRate, SCHEMA, ThingExpected};
 use whyslow_model::human::quantity;
-use whyslow_model::io_stack::{IoStack, NodeKind, NodeLoad, StackNode};
 use whyslow_model::key::{LinkKey, NetKey};
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;

@@ -3,9 +3,9 @@
 use super::drive::{by_latency, most_by_depth};
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, link, rate, requests, thing};
 use std::collections::BTreeMap;
-use whyslow_model::expectation::{ExpectedRate, ThingExpected};
+use whyslow_documents::expectation::{ExpectedRate, ThingExpected};
+use whyslow_documents::io_stack::StackNode;
 use whyslow_model::human::quantity;
-use whyslow_model::io_stack::StackNode;
 
 const SOURCE: &str =
     "Documentation/admin-guide/device-mapper/dm-service-time.rst: paths of the active group share the requests";

@@ -5,7 +5,7 @@ use super::part_seconds;
 use crate::timeline::FoundEpisode;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use whyslow_model::diagnosis::During;
+use whyslow_documents::diagnosis::During;
 use whyslow_model::window::Window;
 
 /// A single interval shorter than this, in seconds, is only a suspicion.

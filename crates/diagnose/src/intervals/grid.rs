@@ -6,7 +6,7 @@ use super::{Whole, is_decided, part_seconds};
 use crate::document::findings_of;
 use crate::timeline::{EpisodeBuilder, FoundEpisode, felt_causes};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{During, Finding, NotCleared};
+use whyslow_documents::diagnosis::{During, Finding, NotCleared};
 use whyslow_model::window::Window;
 
 /// Maximum number of parts that a window is judged in; beyond that, several intervals form one part.

@@ -18,7 +18,7 @@ use felt::{Felt, in_words, with_time};
 use grid::{Grid, Part};
 use std::collections::{BTreeMap, BTreeSet};
 use times::{cadences, stalls};
-use whyslow_model::diagnosis::{Basis, Confidence, During, Finding, NotCleared, RuledOut};
+use whyslow_documents::diagnosis::{Basis, Confidence, During, Finding, NotCleared, RuledOut};
 use whyslow_model::human;
 use whyslow_model::window::Window;
 
@@ -65,7 +65,7 @@ impl Whole<'_> {
     /// Returns the facts of a part, by the positions of its first and last snapshots. Commands name processes that still run at
     /// the end of the whole.
     fn facts_of(&self, from: usize, to: usize) -> Facts {
-        Facts { running: self.facts.running.clone(), ..Facts::of(&self.window.part(from, to)) }
+        Facts { running: self.facts.running.clone(), ..Facts::from_window(&self.window.part(from, to)) }
     }
 
     /// Returns the resources in which something stands out in a part.
@@ -220,7 +220,7 @@ impl Judging<'_> {
         if candidates.is_empty() {
             return BTreeSet::new();
         }
-        let facts = Facts::of(&self.whole.window.as_one_step());
+        let facts = Facts::from_window(&self.whole.window.as_one_step());
         candidates
             .into_iter()
             .filter(|finding| !is_decided(finding, &facts, self.whole.book))

@@ -84,7 +84,7 @@ fn idle_waiters(window: &Window, processes: &[Change<'_, Process>]) -> BTreeSet<
     // Behind some devices (dm-crypt), kernel workers issue the requests; the byte counts always belong to the process.
     let traced = |p: &Change<'_, Process>| in_flight.get(&p.key().pid).copied();
     let untouched = |p: &Change<'_, Process>| sum([p.grown(|p| p.read_bytes), p.grown(|p| p.write_bytes)]) == Some(0.0);
-    let waits = |row: &Process| Sleep::of(&row.state, &row.wait_channel) == Some(Sleep::AsyncIo);
+    let waits = |row: &Process| Sleep::from_state(&row.state, &row.wait_channel) == Some(Sleep::AsyncIo);
     let idle = processes.iter().filter(|process| {
         let found = process.rows().filter(|row| waits(row)).count() as f64 / process.rows().count() as f64;
         traced(process).map_or_else(|| untouched(process), |in_flight| in_flight < IN_FLIGHT * found)
@@ -131,8 +131,8 @@ struct ThreadWait {
 
 impl ThreadWait {
     /// Returns `None` if the thread was never found blocked.
-    fn of<R: TaskRow>(change: &Change<'_, R>, is_idle: bool) -> Option<Self> {
-        let sleeps: Vec<Sleep> = change.rows().filter_map(|r| Sleep::of(r.state(), r.wait_channel())).collect();
+    fn from_change<R: TaskRow>(change: &Change<'_, R>, is_idle: bool) -> Option<Self> {
+        let sleeps: Vec<Sleep> = change.rows().filter_map(|r| Sleep::from_state(r.state(), r.wait_channel())).collect();
         let found = |kind| sleeps.iter().filter(|sleep| **sleep == kind).count();
         let async_io = if is_idle { 0 } else { found(Sleep::AsyncIo) };
         let uninterruptible = found(Sleep::Uninterruptible);
@@ -156,14 +156,14 @@ impl ThreadWait {
 
 impl Blocked {
     /// Collects the blocked threads of all samples with processes.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         let mut all = Self { shows_all: window.origins().is_empty(), ..Self::default() };
         let processes = window.changes::<Process>();
         let idle = idle_waiters(window, &processes);
         for snapshot in window.snapshots().iter().filter(|s| !s.task.process.is_empty()) {
             let processes = snapshot.task.process.iter().map(|p| (p.task.pid, &p.state, &p.wait_channel));
             let threads = snapshot.task.thread.iter().map(|t| (t.task.pid, &t.state, &t.wait_channel));
-            let is_blocked = |pid, state, place| match Sleep::of(state, place) {
+            let is_blocked = |pid, state, place| match Sleep::from_state(state, place) {
                 Some(Sleep::AsyncIo) => !idle.contains(&pid),
                 sleep => sleep.is_some_and(Sleep::is_blocked),
             };
@@ -184,12 +184,12 @@ impl Blocked {
         all.count_seen(window);
         for change in window.changes::<Thread>() {
             if let Some(process) = all.processes.get_mut(&change.key().pid) {
-                process.threads.extend(ThreadWait::of(&change, idle.contains(&change.key().pid)));
+                process.threads.extend(ThreadWait::from_change(&change, idle.contains(&change.key().pid)));
             }
         }
         for change in &processes {
             if let Some(process) = all.processes.get_mut(&change.key().pid).filter(|p| p.threads.is_empty()) {
-                process.threads.extend(ThreadWait::of(change, idle.contains(&change.key().pid)));
+                process.threads.extend(ThreadWait::from_change(change, idle.contains(&change.key().pid)));
             }
         }
         all
@@ -307,7 +307,7 @@ mod tests {
                 s.task.process.push(row.into());
             }
         });
-        Blocked::of(&window)
+        Blocked::from_window(&window)
     }
 
     fn share(states: &[&str]) -> f64 {
@@ -348,7 +348,7 @@ mod tests {
                     s.block.requester.push(row);
                 }
             });
-            Blocked::of(&window).share(&BTreeSet::from([1]))
+            Blocked::from_window(&window).share(&BTreeSet::from([1]))
         };
         assert_eq!([of(4096, Some(0.9)), of(4096, Some(0.1))], [1.0, 0.0], "by its requests");
         assert_eq!([of(4096, None), of(0, None)], [1.0, 0.0], "by its bytes, where requests are not traced");
@@ -366,7 +366,7 @@ mod tests {
                 s.task.thread.push(Thread { state: state.into(), wait_channel: place.into(), ..Thread::new(key(tid)) });
             }
         });
-        let blocked = Blocked::of(&window);
+        let blocked = Blocked::from_window(&window);
         assert_eq!(blocked.of_process(7), Some((0.75, Some("jbd2_log_wait_commit"))));
         assert_eq!([blocked.flush_waiters(7), blocked.flush_waiters(8)], [1.0, 0.0]);
     }
@@ -380,7 +380,7 @@ mod tests {
                 s.task.process.push(row.into());
             }
         });
-        let blocked = Blocked::of(&window);
+        let blocked = Blocked::from_window(&window);
         let share = |pid| blocked.dirty_wait_share(std::iter::once(pid));
         assert_eq!([share(1), share(2), share(3)], [1.0, 0.0, 0.0]);
     }

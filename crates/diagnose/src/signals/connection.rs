@@ -5,8 +5,8 @@ use crate::signal::{Entity, netns, over, ratio, share_of_true, signals};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Connection, Datagram, EndedConnections, Link, Listener, Protocol, Setting};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::window::{Change, Window};
 
@@ -170,7 +170,7 @@ struct BufferLimits<'w> {
 }
 
 impl<'w> BufferLimits<'w> {
-    fn of(window: &'w Window) -> Self {
+    fn from_window(window: &'w Window) -> Self {
         let settings = window.newest::<Setting>();
         let most =
             |name: &str| -> Option<f64> { settings.get(name)?.value.get()?.split_whitespace().nth(2)?.parse().ok() };
@@ -196,7 +196,7 @@ impl<'w> BufferLimits<'w> {
 struct Ends<'w>(BTreeMap<(SocketAddr, SocketAddr), Vec<&'w Change<'w, Connection>>>);
 
 impl<'w> Ends<'w> {
-    fn of(connections: &'w [Change<'w, Connection>]) -> Self {
+    fn from_connections(connections: &'w [Change<'w, Connection>]) -> Self {
         let mut ends: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for connection in connections {
             let key = connection.key();
@@ -217,10 +217,11 @@ impl<'w> Ends<'w> {
 
 /// Returns the connections that moved data.
 pub fn connections(window: &Window) -> Vec<Entity> {
-    let (drops, thrown, limits) = (LocalDrops::of(window), ThrownAway::of(window), BufferLimits::of(window));
+    let (drops, thrown, limits) =
+        (LocalDrops::from_window(window), ThrownAway::from_window(window), BufferLimits::from_window(window));
     let all = window.changes::<Connection>();
     let answers = Answers { connections: &all, ended: window.changes() };
-    let (ends, links) = (Ends::of(&all), window.newest());
+    let (ends, links) = (Ends::from_connections(&all), window.newest());
     all.iter()
         .filter(|c| {
             [c.rate(|c| c.bytes_acked), c.rate(|c| c.bytes_received)].into_iter().flatten().any(|r| r > 0.0)
@@ -243,7 +244,7 @@ pub fn connections(window: &Window) -> Vec<Entity> {
                 limits: &limits,
                 links: &links,
             };
-            Entity::of(subject, &connection)
+            Entity::from_subject(subject, &connection)
         })
         .collect()
 }
@@ -269,7 +270,11 @@ signals! { l: Change<'_, Listener>;
 
 /// Returns every listening socket.
 pub fn listeners(window: &Window) -> Vec<Entity> {
-    window.changes::<Listener>().iter().map(|l| Entity::of(socket_subject(l.key(), l.last().pid.get()), l)).collect()
+    window
+        .changes::<Listener>()
+        .iter()
+        .map(|l| Entity::from_subject(socket_subject(l.key(), l.last().pid.get()), l))
+        .collect()
 }
 
 /// Returns the share of the steps in which datagrams were dropped.
@@ -287,5 +292,9 @@ signals! { d: Change<'_, Datagram>;
 
 /// Returns every bound UDP socket.
 pub fn datagram_sockets(window: &Window) -> Vec<Entity> {
-    window.changes::<Datagram>().iter().map(|d| Entity::of(socket_subject(d.key(), d.last().pid.get()), d)).collect()
+    window
+        .changes::<Datagram>()
+        .iter()
+        .map(|d| Entity::from_subject(socket_subject(d.key(), d.last().pid.get()), d))
+        .collect()
 }

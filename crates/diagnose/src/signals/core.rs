@@ -2,9 +2,9 @@
 
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Cpu, Interface, Irq, IrqTime, Link, RunQueue, Softirq, SoftirqTime, Softnet};
 use whyslow_model::cpu_list;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
@@ -231,7 +231,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
             ..CoreUse::alone(cpus.remove(&number))
         };
-        Entity::of(Subject::new("cpu", format!("cpu{number}")), &core)
+        Entity::from_subject(Subject::new("cpu", format!("cpu{number}")), &core)
     };
     numbers.into_iter().map(use_of).collect()
 }
@@ -263,7 +263,7 @@ pub struct NicInterrupts {
 
 impl NicInterrupts {
     /// Returns the counts of the interface with the most interrupts; `None` if rates are known.
-    pub fn of(window: &Window) -> Option<Self> {
+    pub fn from_window(window: &Window) -> Option<Self> {
         let changes = window.changes::<Irq>();
         if changes.iter().any(|change| change.rate(|i| i.count).is_some()) {
             return None;
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     use crate::testing::{SECOND, window};
-    use whyslow_model::diagnosis::Reading;
+    use whyslow_documents::diagnosis::Reading;
     use whyslow_model::key::{NetKey, PerCpu};
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
             line("14", 1, 5000, "ata_piix");
             line("LOC", 2, 1, "Local timer interrupts");
         });
-        let nic = NicInterrupts::of(&window).unwrap();
+        let nic = NicInterrupts::from_window(&window).unwrap();
         assert_eq!((nic.interface.as_str(), nic.count, nic.cpu, nic.most, nic.cpus), ("eth0", 1000.0, 0, 0.95, 3));
     }
 
@@ -401,7 +401,7 @@ mod tests {
                 let key = NetKey { ns: "".into(), name: "lan".into() };
                 s.net.link.push(Link { coalesce_rx: (usecs * 1e3).into(), ..Link::new(key) });
             });
-            crate::facts::Facts::of(&window).setting("nic.coalesce.rx_usecs@lan").map(str::to_owned)
+            crate::facts::Facts::from_window(&window).setting("nic.coalesce.rx_usecs@lan").map(str::to_owned)
         };
         assert_eq!(card(200.0).as_deref(), Some("200"));
     }

@@ -4,9 +4,9 @@ use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, signals};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::Affinity;
 use whyslow_model::cpu_list;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
 /// All processes that are bound to the same CPUs.
@@ -50,7 +50,7 @@ pub fn entities(window: &Window, processes: &[TaskUse]) -> Vec<Entity> {
     }
     let entity = |(cpus, members): (&BTreeSet<u32>, &Vec<&TaskUse>)| {
         let set = CpuSetUse { cpus, members: members.clone(), idle: &idle };
-        Entity::of(Subject::new("cpuset", cpu_list::format(cpus)), &set)
+        Entity::from_subject(Subject::new("cpuset", cpu_list::format(cpus)), &set)
     };
     sets.iter().map(entity).collect()
 }

@@ -34,7 +34,7 @@ struct Level {
 }
 
 impl Level {
-    fn of(change: &Change<'_, Throughput>) -> Option<Self> {
+    fn from_change(change: &Change<'_, Throughput>) -> Option<Self> {
         let busy = ratio(change.grown(|t| t.busy_time)).filter(|busy| *busy > 0.0)?;
         Some(Self {
             busy,
@@ -74,8 +74,8 @@ pub(super) struct Ceiling {
 }
 
 impl Curve {
-    pub(super) fn of<'c, 'w: 'c>(levels: impl Iterator<Item = &'c Change<'w, Throughput>>) -> Self {
-        Self::of_levels(levels.filter_map(Level::of).collect())
+    pub(super) fn from_levels<'c, 'w: 'c>(levels: impl Iterator<Item = &'c Change<'w, Throughput>>) -> Self {
+        Self::of_levels(levels.filter_map(Level::from_change).collect())
     }
 
     fn of_levels(mut levels: Vec<Level>) -> Self {

@@ -98,7 +98,7 @@ pub(super) fn scaling_by_steps(disk: &Change<'_, Disk>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn of(requests: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    fn scaling_of(requests: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
         let one =
             |(depth, time)| Sums { count: 1.0, depth, depth_squared: depth * depth, time, depth_x_time: depth * time };
         requests.into_iter().map(one).reduce(Sums::with)?.scaling()
@@ -106,18 +106,18 @@ mod tests {
 
     #[test]
     fn requests_side_by_side_take_as_long_as_one_alone() {
-        let scaling = of((1..=8).map(|depth| (f64::from(depth), 0.005))).unwrap();
+        let scaling = scaling_of((1..=8).map(|depth| (f64::from(depth), 0.005))).unwrap();
         assert!(scaling < 1e-9, "{scaling}");
     }
 
     #[test]
     fn requests_one_behind_the_other_take_as_long_as_all_before_them() {
-        let scaling = of((1..=8).map(|depth| (f64::from(depth), 0.005 * f64::from(depth)))).unwrap();
+        let scaling = scaling_of((1..=8).map(|depth| (f64::from(depth), 0.005 * f64::from(depth)))).unwrap();
         assert!((scaling - 1.0).abs() < 1e-9, "{scaling}");
     }
 
     #[test]
     fn a_steady_number_in_flight_tells_nothing() {
-        assert_eq!(of((0..100).map(|n| (f64::from(15 + n % 2), 0.08))), None);
+        assert_eq!(scaling_of((0..100).map(|n| (f64::from(15 + n % 2), 0.08))), None);
     }
 }

@@ -9,8 +9,8 @@ use super::volume;
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Array, Disk, MappedDevice, Path, Queue, Request, Response, ScsiDisk, Throughput};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::human;
 use whyslow_model::key::LinkKey;
@@ -414,8 +414,8 @@ pub fn entities(
         changes.iter().filter_map(|c| Some((c.key(), disk::QUEUE.over(c)?))).collect();
     let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), disk::RATE.over(c)?))).collect();
     let lowest = || changes.iter().filter(|c| !topology.is_partition(c.key()) && topology.under(c.key()).is_empty());
-    let waits = Waits::of(lowest());
-    let loads: Vec<(Load, &Name)> = lowest().filter_map(|c| Some((Load::of(c)?, c.key()))).collect();
+    let waits = Waits::from_disks(lowest());
+    let loads: Vec<(Load, &Name)> = lowest().filter_map(|c| Some((Load::from_change(c)?, c.key()))).collect();
     changes
         .iter()
         .filter(|c| !topology.is_partition(c.key()))
@@ -433,16 +433,16 @@ pub fn entities(
                 queue: queues.get(name).copied(),
                 scsi: scsi_disks.iter().find(|scsi| scsi.key() == name),
                 stall,
-                users: blocked.and_then(|blocked| Users::of(name, topology, uses, blocked)),
+                users: blocked.and_then(|blocked| Users::from_device(name, topology, uses, blocked)),
                 reader: largest_reader(name, uses),
-                size_slope: read_times(&requests).and_then(|times| SizeSlope::of(classes(), &times)),
+                size_slope: read_times(&requests).and_then(|times| SizeSlope::from_classes(classes(), &times)),
                 requests,
-                curve: Curve::of(levels.iter().filter(|level| level.key().device == *name)),
+                curve: Curve::from_levels(levels.iter().filter(|level| level.key().device == *name)),
                 alone_time: alone_time(classes()),
                 sharers,
                 other_paths: other_paths(name, &paths),
                 below: below.concat(),
-                beneath: Beneath::of(name, topology, &changes, &all_requests),
+                beneath: Beneath::from_name(name, topology, &changes, &all_requests),
                 chunk: chunks.get(name).copied(),
                 member: is_member(name, topology, &moved),
                 synced: synced.contains(name),
@@ -452,7 +452,7 @@ pub fn entities(
                     own.is_bettered_by(other) && is_named_alike(name, disk)
                 }),
             };
-            Entity::of(Subject::new("device", name.to_string()), &disk)
+            Entity::from_subject(Subject::new("device", name.to_string()), &disk)
         })
         .collect()
 }
@@ -493,7 +493,12 @@ struct Beneath {
 }
 
 impl Beneath {
-    fn of(name: &Name, topology: &Topology, disks: &[Change<'_, Disk>], requests: &[Change<'_, Request>]) -> Self {
+    fn from_name(
+        name: &Name,
+        topology: &Topology,
+        disks: &[Change<'_, Disk>],
+        requests: &[Change<'_, Request>],
+    ) -> Self {
         let direct = || disks.iter().filter(|disk| topology.below(name).any(|below| below == disk.key()));
         let all = topology.under(name);
         let count = direct().count();
@@ -545,7 +550,7 @@ struct Users {
 }
 
 impl Users {
-    fn of(device: &Name, topology: &Topology, uses: &[IoUse<'_>], blocked: &Blocked) -> Option<Self> {
+    fn from_device(device: &Name, topology: &Topology, uses: &[IoUse<'_>], blocked: &Blocked) -> Option<Self> {
         let is_user = |u: &&IoUse<'_>| {
             !u.kernel() && (u.is_of(device) || u.device().is_some_and(|used| topology.rests_on(used, device)))
         };
@@ -597,7 +602,7 @@ fn wait_of(change: &Change<'_, Disk>) -> Option<f64> {
 struct Waits<'w>(Vec<(f64, &'w Name)>);
 
 impl<'w> Waits<'w> {
-    fn of(disks: impl Iterator<Item = &'w Change<'w, Disk>>) -> Self {
+    fn from_disks(disks: impl Iterator<Item = &'w Change<'w, Disk>>) -> Self {
         let mut waits: Vec<_> = disks.filter_map(|c| Some((wait_of(c)?, c.key()))).collect();
         waits.sort_by(|a, b| a.0.total_cmp(&b.0));
         Self(waits)
@@ -629,7 +634,7 @@ struct Load {
 }
 
 impl Load {
-    fn of(change: &Change<'_, Disk>) -> Option<Self> {
+    fn from_change(change: &Change<'_, Disk>) -> Option<Self> {
         let requests = disk::TRANSFERS.over(change).filter(|n| *n > PEER_REQUESTS)?;
         let (reads, writes) = (disk::READS.over(change)?, disk::WRITES.over(change)?);
         Some(Self {

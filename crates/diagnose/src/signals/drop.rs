@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, netns, over, share_of_true, signals};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Link, PacketDrop, Protocol, Setting};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::NetKey;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
@@ -114,7 +114,7 @@ struct Surroundings<'w> {
 }
 
 impl<'w> Surroundings<'w> {
-    fn of(window: &'w Window) -> Self {
+    fn from_window(window: &'w Window) -> Self {
         Self { window, links: window.newest(), protocols: window.changes() }
     }
 
@@ -227,7 +227,7 @@ fn growing_at(row: &Change<'_, PacketDrop>, of: fn(&PacketDrop) -> Counter) -> V
 
 /// Returns the drops of the window: for each reason at each interface, or, where that was not traced, in each namespace.
 pub fn entities(window: &Window) -> Vec<Entity> {
-    let around = Surroundings::of(window);
+    let around = Surroundings::from_window(window);
     let mut groups: BTreeMap<(Name, Name, Name), Vec<Change<'_, PacketDrop>>> = BTreeMap::new();
     for row in window.changes::<PacketDrop>() {
         let last = row.last();
@@ -243,14 +243,17 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let Some(reason) = rows[0].last().reason.get() else { continue };
         let subject = if interface.is_empty() { Subject::host() } else { Subject::new("interface", &**interface) };
         let subject = Subject { netns: netns(ns), ..subject };
-        found.push(Entity::of(subject, &around.traced(ns, reason, rows)));
+        found.push(Entity::from_subject(subject, &around.traced(ns, reason, rows)));
     }
     let is_traced = !groups.is_empty();
     for (reason, of) in COUNTED.into_iter().filter(|_| !is_traced) {
         for protocol in &around.protocols {
             let dropped = around.counted(protocol, reason, of);
             if dropped.packets > 0.0 {
-                found.push(Entity::of(Subject { netns: netns(&protocol.key().ns), ..Subject::host() }, &dropped));
+                found.push(Entity::from_subject(
+                    Subject { netns: netns(&protocol.key().ns), ..Subject::host() },
+                    &dropped,
+                ));
             }
         }
     }
@@ -261,7 +264,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 mod tests {
     use super::*;
     use crate::testing::window;
-    use whyslow_model::diagnosis::Reading;
+    use whyslow_documents::diagnosis::Reading;
 
     fn key(name: &str) -> NetKey {
         NetKey { ns: "shop".into(), name: name.into() }

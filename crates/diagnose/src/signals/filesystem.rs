@@ -5,8 +5,8 @@ use super::shortage;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Mount, NfsMount, Writer};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::window::{Change, Window};
 use whyslow_quantities::nfs;
@@ -40,7 +40,11 @@ fn available_share(m: &Mount) -> Option<f64> {
 
 /// Returns every mount.
 pub fn mounts(window: &Window) -> Vec<Entity> {
-    window.changes::<Mount>().iter().map(|m| Entity::of(Subject::new("mount", m.key().to_string()), m)).collect()
+    window
+        .changes::<Mount>()
+        .iter()
+        .map(|m| Entity::from_subject(Subject::new("mount", m.key().to_string()), m))
+        .collect()
 }
 
 signals! { w: Change<'_, Writer>;
@@ -64,7 +68,7 @@ pub fn writers(window: &Window, tasks: &[TaskUse]) -> Vec<Entity> {
         let task = tasks.get(&key);
         let unnamed = || Subject { pid: Some(key.pid), ..Subject::new("process", key.pid.to_string()) };
         let subject = task.map_or_else(unnamed, |task| process::subject(task));
-        Entity::of(subject, change).within(task.and_then(|task| task.cgroup.clone()))
+        Entity::from_subject(subject, change).within(task.and_then(|task| task.cgroup.clone()))
     };
     window.changes::<Writer>().iter().map(entity).collect()
 }
@@ -79,7 +83,7 @@ signals! { n: Change<'_, NfsMount>;
 /// Returns every NFS mount.
 pub fn nfs_mounts(window: &Window) -> Vec<Entity> {
     let changes = window.changes::<NfsMount>();
-    changes.iter().map(|n| Entity::of(Subject::new("mount", n.key().to_string()), n)).collect()
+    changes.iter().map(|n| Entity::from_subject(Subject::new("mount", n.key().to_string()), n)).collect()
 }
 
 #[cfg(test)]

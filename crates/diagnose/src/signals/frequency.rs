@@ -16,7 +16,7 @@ pub struct Clock {
 
 impl Clock {
     /// Sums up the newest report; `None` if no CPU's frequency is known.
-    pub fn of(window: &Window) -> Option<Self> {
+    pub fn from_window(window: &Window) -> Option<Self> {
         let mut clock = Self { cpus: 0.0, busy_share: 0.0, cycles: 0.0, base_cycles: 0.0 };
         for row in window.newest::<Frequency>().values() {
             let known = row.busy_share.get().zip(row.busy.get()).zip(row.base.get());
@@ -138,7 +138,7 @@ mod tests {
         let mut snapshot = Snapshot { boot_ns: 1, ..Snapshot::default() };
         snapshot.processor.frequency = vec![row(0, 1.0, 1300.0), row(1, 0.0, 2600.0)];
         let window = Window::new(vec![snapshot]);
-        let clock = Clock::of(&window).unwrap();
+        let clock = Clock::from_window(&window).unwrap();
         assert_eq!((clock.busy(), clock.hertz(), clock.of_base()), (0.5, Some(1.3e9), Some(0.5)));
         assert_eq!(policy(&window), Some((1e9, 3e9)));
     }

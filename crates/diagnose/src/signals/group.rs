@@ -6,8 +6,8 @@ use super::task::TaskUse;
 use crate::cgroup::in_group;
 use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{DirectReclaim, Group, Process, Sleep};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
@@ -240,7 +240,7 @@ pub fn entities(
                 reclaimers,
                 latency,
             };
-            Entity::of(Subject::new("cgroup", name.clone()), &group).within(Some(name))
+            Entity::from_subject(Subject::new("cgroup", name.clone()), &group).within(Some(name))
         })
         .collect()
 }
@@ -289,8 +289,8 @@ mod tests {
     use crate::facts::Facts;
     use crate::scope::Scope;
     use crate::testing::{SECOND, window};
+    use whyslow_documents::diagnosis::Reading;
     use whyslow_model::catalogue::ProcessRow;
-    use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
 
     /// Returns two processes in a group and one outside that wait for a CPU for these times, a hundred times each per second.
@@ -307,7 +307,9 @@ mod tests {
     }
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
-        entities(window, &[], &Rooms::of(window), &BlockedMembers::new(&[], None), None)[0].reading(name).cloned()
+        entities(window, &[], &Rooms::from_window(window), &BlockedMembers::new(&[], None), None)[0]
+            .reading(name)
+            .cloned()
     }
 
     #[test]
@@ -375,7 +377,7 @@ mod tests {
                 s.task.process.push(row.into());
             }
         });
-        let facts = Facts::of(&window);
+        let facts = Facts::from_window(&window);
         let group = &facts.entities(Scope::Group)[0];
         assert_eq!(group.number("group.page_wait"), Some(1.0));
         assert_eq!(group.number("group.refault_wait"), Some(0.5));

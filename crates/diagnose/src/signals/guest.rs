@@ -5,11 +5,11 @@ use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{
     Family, Guest, GuestCpu, GuestDisk, GuestMemory, GuestNic, Interface, MachineInfo, Process, Thread,
 };
 use whyslow_model::cpu_list;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::window::{Change, Window};
 
@@ -348,7 +348,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         // virsh shows no process.
         let pid = Some(task.pid).filter(|pid| *pid <= MOST_PROCESSES);
         let subject = Subject { pid, ..Subject::new("guest", name) };
-        Entity::of(subject, &guest).within(process.and_then(|process| process.cgroup.clone()))
+        Entity::from_subject(subject, &guest).within(process.and_then(|process| process.cgroup.clone()))
     };
     guests.iter().map(entity).collect()
 }
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn a_guest_is_what_its_threads_and_devices_are() {
         let window = window([0, 10], host);
-        let facts = Facts::of(&window);
+        let facts = Facts::from_window(&window);
         let [web1, db] = facts.entities(Scope::Guest) else { panic!("two guests") };
         assert_eq!((web1.subject.kind.as_str(), web1.subject.name.as_str()), ("guest", "web1"));
         let numbers =

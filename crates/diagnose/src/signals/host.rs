@@ -17,12 +17,12 @@ use crate::ledger;
 use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::MemoryHolding;
 use whyslow_model::catalogue::{
     Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Group, Guest, GuestMemory, HiddenGroups, Interface, Link,
     LogicalPartition, MachineInfo, Meminfo, NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue,
     Sharing, System, Thread, Transfer, Vmstat,
 };
-use whyslow_model::diagnosis::MemoryHolding;
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -105,14 +105,14 @@ impl<'w> HostUse<'w> {
             hides_processes: sources.hides_processes(),
             hides_io: sources.processes_refused().is_some() && task::hides_io(tasks),
             busiest: busiest_line(window),
-            nic_interrupts: NicInterrupts::of(window),
-            clock: Clock::of(window),
-            reclaim: Reclaim::of(window, sources, tasks),
+            nic_interrupts: NicInterrupts::from_window(window),
+            clock: Clock::from_window(window),
+            reclaim: Reclaim::from_window(window, sources, tasks),
             pool: Pool::largest_unused(window),
             unaccounted: ledger.as_ref().map(ledger::unaccounted),
             holder: ledger.as_ref().and_then(ledger::largest_seldom_large).cloned(),
             growing_cache: slab::fastest_growing_fixed(window),
-            log: Logged::of(window),
+            log: Logged::from_window(window),
             room,
             page_wait: blocked.map(Blocked::page_wait_share),
         }

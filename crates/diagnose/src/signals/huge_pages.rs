@@ -16,7 +16,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    fn of(pages: &Hugepages) -> Option<Self> {
+    fn from_pages(pages: &Hugepages) -> Option<Self> {
         let promised = pages.reserved.get().unwrap_or(0.0);
         let unused = (pages.free.get()? - promised).max(0.0);
         Some(Self { size: pages.size, total: pages.total.get()?, unused })
@@ -24,7 +24,7 @@ impl Pool {
 
     /// Returns the pool with the most unused memory.
     pub fn largest_unused(window: &Window) -> Option<Self> {
-        let pools = window.newest::<Hugepages>().into_values().filter_map(Self::of);
+        let pools = window.newest::<Hugepages>().into_values().filter_map(Self::from_pages);
         pools.max_by(|a, b| a.unused_bytes().total_cmp(&b.unused_bytes()))
     }
 
@@ -52,7 +52,7 @@ impl Pool {
 /// Returns the bytes in all pools, for which kernels before 4.16 have no line of their own; `None` if none is known.
 pub fn reserved(window: &Window) -> Option<f64> {
     let pools = window.newest::<Hugepages>();
-    pools.values().filter_map(|pages| Pool::of(pages)).map(|pool| pool.bytes()).reduce(|a, b| a + b)
+    pools.values().filter_map(|pages| Pool::from_pages(pages)).map(|pool| pool.bytes()).reduce(|a, b| a + b)
 }
 
 /// Returns the split transparent huge pages as a share of those allocated.
@@ -84,7 +84,7 @@ mod tests {
         });
         let pool = Pool::largest_unused(&window).unwrap();
         assert_eq!((pool.name().as_str(), pool.needed()), ("hugepages-1048576kB", 0.0));
-        let small = Pool::of(window.newest::<Hugepages>()[&(2 << 20)]).unwrap();
+        let small = Pool::from_pages(window.newest::<Hugepages>()[&(2 << 20)]).unwrap();
         // 500 pages of 2 MiB, as 400 of the free ones are reserved.
         assert_eq!((small.unused_bytes(), small.needed()), (500.0 * 2_097_152.0, 500.0));
         assert_eq!(small.bytes(), 1000.0 * 2_097_152.0);

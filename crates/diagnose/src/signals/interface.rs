@@ -5,8 +5,8 @@ use super::nic::{self, NicCounts, QueueCounts};
 use super::shaper;
 use super::task::TaskUse;
 use crate::signal::{Entity, netns, over, share_of_true, signals, sum};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Interface, Link, MachineInfo, PacketSize, Qdisc};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
@@ -30,7 +30,7 @@ struct PacketWork {
 }
 
 impl PacketWork {
-    fn of(window: &Window, threads: &[TaskUse]) -> Self {
+    fn from_window(window: &Window, threads: &[TaskUse]) -> Self {
         let shares = kernel_shares(window);
         let of_threads = threads.iter().filter_map(kernel_need);
         Self {
@@ -191,7 +191,7 @@ fn both_ways(sizes: &Change<'_, PacketSize>) -> Option<Histogram> {
 
 /// Returns every interface of every visible namespace.
 pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
-    let work = PacketWork::of(window, threads);
+    let work = PacketWork::from_window(window, threads);
     let sizes = window.changes::<PacketSize>();
     let links = window.newest::<Link>();
     let qdiscs = window.changes::<Qdisc>();
@@ -209,7 +209,7 @@ pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
             let nic = counted.remove(key).unwrap_or_default();
             let interface = InterfaceUse { is_virtual, work, change, link, qdiscs, sizes, nic };
             let subject = Subject { netns: netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
-            Entity::of(subject, &interface)
+            Entity::from_subject(subject, &interface)
         })
         .collect()
 }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_packet_costs_the_kernels_time_by_their_number() {
-        let work = PacketWork::of(&ten_seconds(), &[]);
+        let work = PacketWork::from_window(&ten_seconds(), &[]);
         assert_eq!((work.packets, work.kernel, work.fullest), (Some(500_000.0), Some(1.5), Some(1.0)));
         let interface = &interfaces(&ten_seconds(), &[])[0];
         let number = |name: &str| interface.number(name).unwrap();
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn a_thread_can_fill_itself_with_kernel_time_on_several_processors() {
         let thread = TaskUse { system: Some(0.5), cpu: Some(1.0), ..TaskUse::default() };
-        assert_eq!(PacketWork::of(&Window::default(), std::slice::from_ref(&thread)).fullest, Some(0.5));
+        assert_eq!(PacketWork::from_window(&Window::default(), std::slice::from_ref(&thread)).fullest, Some(0.5));
         // Half of its CPU time is in the kernel, and so is half of the work that waits for a CPU.
         let crowded = TaskUse { run_delay: Some(0.5), ..thread };
-        assert_eq!(PacketWork::of(&Window::default(), &[crowded]).fullest, Some(0.75));
+        assert_eq!(PacketWork::from_window(&Window::default(), &[crowded]).fullest, Some(0.75));
     }
 }

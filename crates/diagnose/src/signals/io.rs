@@ -10,8 +10,8 @@ use super::served::{ByteRates, Devices};
 use super::task::TaskUse;
 use crate::signal::{Entity, over, share_of_true, signals, sum};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{PageCache, Process, Queue, Thread};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name, State};
@@ -47,7 +47,7 @@ struct CacheUse {
 }
 
 impl CacheUse {
-    fn of(change: &Change<'_, PageCache>) -> Option<Self> {
+    fn from_change(change: &Change<'_, PageCache>) -> Option<Self> {
         let lookups = [change.rate(|c| c.lookups), change.rate(|c| c.faults), change.rate(|c| c.faults_cached)];
         Some(Self { lookups: sum(lookups)?, misses: change.rate(|c| c.misses)? })
     }
@@ -159,7 +159,7 @@ signals! { u: IoUse<'_>;
 /// Returns an entity for each use.
 pub fn entities(uses: &[IoUse<'_>]) -> Vec<Entity> {
     let cgroup = |u: &IoUse<'_>| u.process.and_then(|(task, _)| task.cgroup.clone());
-    uses.iter().map(|u| Entity::of(u.subject.clone(), u).within(cgroup(u))).collect()
+    uses.iter().map(|u| Entity::from_subject(u.subject.clone(), u).within(cgroup(u))).collect()
 }
 
 /// Returns every process' use of devices.
@@ -171,9 +171,9 @@ pub fn uses<'w>(
 ) -> Vec<IoUse<'w>> {
     let queues = window.newest::<Queue>();
     let threads = window.changes::<Thread>();
-    let devices = Devices::of(window, topology);
+    let devices = Devices::from_window(window, topology);
     let caches: BTreeMap<TaskKey, CacheUse> =
-        window.changes::<PageCache>().iter().filter_map(|c| Some((*c.key(), CacheUse::of(c)?))).collect();
+        window.changes::<PageCache>().iter().filter_map(|c| Some((*c.key(), CacheUse::from_change(c)?))).collect();
     // The divisor is the same however short a part of that time a process lived; the rates of devices are computed alike.
     let over_time = |of: fn(&Process) -> Counter| {
         let seconds = counted_seconds(changes, of);

@@ -1,10 +1,10 @@
 //! Counts with a kernel limit.
 
 use crate::signal::{Entity, netns, over, page_size, share_of_true, signals};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{
     Conntrack, EachFamily, Family, Ipc, Limits, NamespaceConntrack, Protocol, Setting, System,
 };
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Gauge, Name, Value};
@@ -101,7 +101,7 @@ fn tables_elsewhere(window: &Window) -> Vec<Entity> {
             refused: c.rate(|c| c.drops),
             bounded: None,
         };
-        Entity::of(Subject { netns: netns(&c.key().ns), ..Subject::new("limit", CONNTRACK_MAX) }, &limit)
+        Entity::from_subject(Subject { netns: netns(&c.key().ns), ..Subject::new("limit", CONNTRACK_MAX) }, &limit)
     };
     window.changes().iter().map(entity).collect()
 }
@@ -143,10 +143,10 @@ fn level<F: Family>(declared: &'static Bounded, change: &Change<'_, F>) -> Optio
         bounded: Some(BoundedUse { declared, hits: change.grown(counter) }),
     };
     if F::INFO.key_columns.is_empty() {
-        return Some(Entity::of(Subject::new("limit", declared.setting), &limit));
+        return Some(Entity::from_subject(Subject::new("limit", declared.setting), &limit));
     }
     let key = change.key().to_string();
-    let entity = Entity::of(Subject::new("limit", format!("{} of {key}", declared.setting)), &limit);
+    let entity = Entity::from_subject(Subject::new("limit", format!("{} of {key}", declared.setting)), &limit);
     Some(entity.also_named(vec![key]))
 }
 
@@ -178,7 +178,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         socket_memory(window, "net.ipv4.udp_mem", |p| p.udp_memory),
     ])
     .flatten()
-    .map(|l| Entity::of(Subject::new("limit", l.name), &l))
+    .map(|l| Entity::from_subject(Subject::new("limit", l.name), &l))
     .chain(tables_elsewhere(window))
     .chain(bounded_levels(window))
     .collect()

@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, netns, over, signals};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{BondPort, Link, Wireless};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
 signals! { l: Link;
@@ -23,7 +23,7 @@ pub fn links(window: &Window) -> Vec<Entity> {
         netns: netns(&link.interface.ns),
         ..Subject::new("interface", link.interface.name.to_string())
     };
-    window.newest::<Link>().into_values().map(|link| Entity::of(subject(link), link)).collect()
+    window.newest::<Link>().into_values().map(|link| Entity::from_subject(subject(link), link)).collect()
 }
 
 /// Inputs of the signals of a bond's port.
@@ -79,7 +79,7 @@ pub fn ports(window: &Window) -> Vec<Entity> {
             let others = ports.iter().map(|other| &other.port.lower).filter(|name| **name != port.port.lower);
             let related = others.chain([&port.port.upper]).map(ToString::to_string).collect();
             let subject = Subject::new("interface", port.port.lower.to_string());
-            Entity::of(subject, &PortUse { port, ports }).also_named(related)
+            Entity::from_subject(subject, &PortUse { port, ports }).also_named(related)
         };
         ports.iter().map(entity).collect::<Vec<_>>()
     };
@@ -98,7 +98,9 @@ signals! { w: Wireless;
 /// Returns every wireless interface.
 pub fn wireless(window: &Window) -> Vec<Entity> {
     let rows = window.newest::<Wireless>();
-    rows.into_values().map(|w| Entity::of(Subject::new("interface", w.interface.name.to_string()), w)).collect()
+    rows.into_values()
+        .map(|w| Entity::from_subject(Subject::new("interface", w.interface.name.to_string()), w))
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ pub use crate::kernel_log::oom_holders::MemoryHolder;
 use crate::kernel_log::{self, oom};
 use crate::signal::{Entity, over, signals};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{LogLine, LogRead, Meminfo};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
 use whyslow_model::kernel_log::ALARMS;
 use whyslow_model::window::Window;
@@ -31,7 +31,7 @@ pub struct Logged {
 
 impl Logged {
     /// Counts over a window; returns `None` if there is no log.
-    pub fn of(window: &Window) -> Option<Self> {
+    pub fn from_window(window: &Window) -> Option<Self> {
         let lines = window.newest::<LogRead>().values().filter_map(|read| read.lines.get()).reduce(|a, b| a + b);
         let said = kernel_log::lines(window);
         if lines.is_none() && said.is_empty() {
@@ -109,7 +109,7 @@ signals! { n: Noticed<'_>;
 struct Boots(Vec<u64>);
 
 impl Boots {
-    fn of(log: &BTreeMap<u64, &LogLine>) -> Self {
+    fn from_log(log: &BTreeMap<u64, &LogLine>) -> Self {
         let times = log.iter().filter_map(|(line, row)| Some((*line, row.time.get()?)));
         let times: Vec<(u64, u64)> = times.collect();
         let goes_back = |pair: &[(u64, u64)]| pair[1].1.saturating_add(SLACK_NS) < pair[0].1;
@@ -130,12 +130,12 @@ pub fn notices(window: &Window) -> Vec<Entity> {
     let notices = kernel_log::notice::gather(kernel_log::lines(window).into_iter());
     let hangs = notices.iter().filter(|notice| ["hung_task", "lockup"].contains(&notice.topic));
     let hangs: Vec<(u64, u64)> = hangs.map(|notice| notice.lines).collect();
-    let boots = Boots::of(&log);
+    let boots = Boots::from_log(&log);
     let entity = |notice: &Notice| {
         let is_of_boot = |line: u64| boots.number(line) == boots.number(notice.lines.0);
         let follows_hang = hangs.iter().any(|(first, _)| *first < notice.lines.0 && is_of_boot(*first));
         let precedes_hang = hangs.iter().any(|(_, last)| *last > notice.lines.0 && is_of_boot(*last));
-        Entity::of(notice.subject.clone(), &Noticed { notice, log: &log, follows_hang, precedes_hang })
+        Entity::from_subject(notice.subject.clone(), &Noticed { notice, log: &log, follows_hang, precedes_hang })
             .of_rows([notice.lines.0, notice.lines.1])
             .also_named(notice.aliases.clone())
     };
@@ -210,7 +210,7 @@ signals! { h: MemoryHolder;
 pub fn holders(window: &Window) -> Vec<Entity> {
     let entity = |holder: MemoryHolder| {
         let kind = if holder.pid.is_some() { "process" } else { "memory" };
-        Entity::of(Subject { pid: holder.pid, ..Subject::new(kind, holder.name.clone()) }, &holder)
+        Entity::from_subject(Subject { pid: holder.pid, ..Subject::new(kind, holder.name.clone()) }, &holder)
     };
     logged_kills(window).iter().flat_map(OomKill::holders).map(entity).collect()
 }
@@ -237,7 +237,7 @@ pub fn kills(window: &Window) -> Vec<Entity> {
         .iter()
         .map(|k| {
             let pid = (!k.is_cut).then_some(k.pid);
-            Entity::of(Subject { pid, ..Subject::new("process", k.command.clone()) }, k)
+            Entity::from_subject(Subject { pid, ..Subject::new("process", k.command.clone()) }, k)
                 .within(k.group.clone())
                 .of_rows([k.sequence])
         })

@@ -81,7 +81,7 @@ pub(super) struct ThrownAway {
 
 impl ThrownAway {
     /// Computes the discards over this window.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         let again = window.changes::<Connection>().iter().filter_map(|c| c.rate(|c| c.bytes_retransmitted)).sum();
         let drops = window.changes::<PacketDrop>();
         let lost = |d: &&Change<'_, PacketDrop>| {
@@ -120,7 +120,7 @@ pub(super) struct LocalDrops<'w> {
 
 impl<'w> LocalDrops<'w> {
     /// Collects the counters of this window.
-    pub fn of(window: &'w Window) -> Self {
+    pub fn from_window(window: &'w Window) -> Self {
         Self { interfaces: window.changes(), qdiscs: window.changes() }
     }
 
@@ -259,10 +259,10 @@ mod tests {
                 });
             }
         });
-        let found = ThrownAway::of(&w);
+        let found = ThrownAway::from_window(&w);
         assert_eq!(found.place.as_deref(), Some("nft_do_chain (netfilter_drop) at eth0 in shop"));
         assert_eq!(found.share, Some(0.8));
-        assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
+        assert_eq!(ThrownAway::from_window(&Window::default()), ThrownAway::default());
     }
 
     /// Returns the drops per second that this machine counts at eth0, with queueing disciplines of these handles, kinds, rates
@@ -282,7 +282,7 @@ mod tests {
                 });
             }
         });
-        let drops = LocalDrops::of(&w);
+        let drops = LocalDrops::from_window(&w);
         let connection = w.change::<Connection>().unwrap();
         (drops.rate(&connection), drops.emulated_at(&connection).map(str::to_owned))
     }

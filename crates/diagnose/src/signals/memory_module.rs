@@ -1,8 +1,8 @@
 //! Memory modules with error correction.
 
 use crate::signal::{Entity, signals};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::MemoryModule;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 signals! { m: Change<'_, MemoryModule>;
@@ -16,7 +16,7 @@ signals! { m: Change<'_, MemoryModule>;
 pub fn entities(window: &Window) -> Vec<Entity> {
     let named = |module: &Change<'_, MemoryModule>| {
         let label = module.last().label.get().unwrap_or(module.key());
-        Entity::of(Subject::new("memory_module", label.to_owned()), module)
+        Entity::from_subject(Subject::new("memory_module", label.to_owned()), module)
     };
     window.changes::<MemoryModule>().iter().map(named).collect()
 }

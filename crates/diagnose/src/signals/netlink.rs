@@ -1,8 +1,8 @@
 //! Netlink sockets of programs, and the kernel messages that they lose (netlink(7)).
 
 use crate::signal::{Entity, netns, share_of_true, signals};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{NetlinkSocket, Process};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 /// Inputs of the signals of a netlink socket.
@@ -56,7 +56,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             let pid = socket.last().pid.get().map(|pid| pid as u32);
             let owner = processes.iter().find(|process| Some(process.key().pid) == pid);
             let subject = Subject { pid, netns: netns(&key.ns), ..Subject::new("socket", key.name.to_string()) };
-            Entity::of(subject, &NetlinkUse { socket, owner })
+            Entity::from_subject(subject, &NetlinkUse { socket, owner })
         })
         .collect()
 }

@@ -71,7 +71,7 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    fn of(counts: &BTreeMap<u32, f64>) -> Option<Self> {
+    fn from_counts(counts: &BTreeMap<u32, f64>) -> Option<Self> {
         // Queues are numbered from 0 without a gap.
         let is_complete = counts.len() >= 2 && counts.keys().copied().eq(0..counts.len() as u32);
         let (queue, most) = counts.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|_| is_complete)?;
@@ -107,7 +107,7 @@ fn counts(counters: &[(String, f64)]) -> NicCounts {
     // Drivers count several kinds of packets; the most frequent kind shows their distribution.
     let queues = |words: &[&str]| {
         let of_kind = by_kind.iter().filter(|(kind, _)| words.iter().any(|word| kind.contains(word)));
-        of_kind.filter_map(|(_, counts)| QueueCounts::of(counts)).max_by(|a, b| a.total.total_cmp(&b.total))
+        of_kind.filter_map(|(_, counts)| QueueCounts::from_counts(counts)).max_by(|a, b| a.total.total_cmp(&b.total))
     };
     NicCounts {
         pauses_received: most_of(&PAUSES_RECEIVED),

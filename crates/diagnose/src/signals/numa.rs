@@ -1,8 +1,8 @@
 //! NUMA nodes: which node serves allocations (Documentation/admin-guide/numastat.rst).
 
 use crate::signal::{Entity, over, page_size, signals, sum};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::Node;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 /// A node's memory over the window.
@@ -56,7 +56,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let others = changes.iter().filter(|other| other.key() != change.key());
         let free_elsewhere = others.filter_map(free_share).reduce(f64::max);
         let node = NodeUse { change, page_size, free_elsewhere };
-        Entity::of(Subject::new("numa_node", format!("node{}", change.key())), &node)
+        Entity::from_subject(Subject::new("numa_node", format!("node{}", change.key())), &node)
     };
     changes.iter().map(entity).collect()
 }

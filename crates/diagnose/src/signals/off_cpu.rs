@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, over, ratio, signals};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::OffCpu;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::kernel_stack::{StackPattern, WaitKind, waited_for};
 use whyslow_model::window::Window;
 
@@ -97,7 +97,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             of.waits.push(Wait { pattern, functions, time });
         }
     }
-    programs.into_iter().map(|(name, of)| Entity::of(Subject::new("process", name.to_owned()), &of)).collect()
+    programs.into_iter().map(|(name, of)| Entity::from_subject(Subject::new("process", name.to_owned()), &of)).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! PCIe links: their speed and width, and what their devices and the ports above them support.
 
 use crate::signal::{Entity, over, signals};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::PcieLink;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
 const GIGA: f64 = 1e9;
@@ -33,7 +33,7 @@ fn words(speed: Option<f64>, width: Option<f64>) -> Option<String> {
 /// Returns every device whose link is known.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let links = window.newest::<PcieLink>();
-    links.into_values().map(|l| Entity::of(Subject::new("device", l.device.to_string()), l)).collect()
+    links.into_values().map(|l| Entity::from_subject(Subject::new("device", l.device.to_string()), l)).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! TCP connections that ended in the window, by peer: many end before a sample sees them.
 
 use crate::signal::{Entity, netns, over, ratio, signals, sum};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::EndedConnections;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 /// Returns the retransmitted segments that the peer had not received, as a share of those sent. The SYN of a connection carries
@@ -36,7 +36,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 netns: netns(&key.ns),
                 ..Subject::new("connection", format!("*->{}", key.name))
             };
-            Entity::of(subject, e)
+            Entity::from_subject(subject, e)
         })
         .collect()
 }

@@ -31,7 +31,7 @@ struct PlacedShare {
 
 impl Placements {
     /// Collects the placements of a window; none if no process' placement was read.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         let mut processes: BTreeMap<TaskKey, BTreeMap<u32, PlacedShare>> = BTreeMap::new();
         for change in window.changes::<Placement>() {
             let share = PlacedShare {
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn memory_elsewhere_is_remote_and_its_node_is_advised_if_it_has_room() {
         let window = machine(0, 1e8);
-        let placements = Placements::of(&window);
+        let placements = Placements::from_window(&window);
         let process = placements.process(TASK).unwrap();
         assert_eq!((process.memory_node(), process.cpu_node(), process.remote_share()), (Some(0), Some(1), Some(1.0)));
         assert_eq!((process.advised(), process.advised_cpus().as_deref()), (Some(0), Some("0")));
@@ -173,7 +173,7 @@ mod tests {
     fn memory_follows_where_only_its_own_cpus_have_room() {
         let advised = |busy, free| {
             let window = machine(busy, free);
-            Placements::of(&window).process(TASK).unwrap().advised()
+            Placements::from_window(&window).process(TASK).unwrap().advised()
         };
         assert_eq!((advised(100, 2e9), advised(100, 1e8)), (Some(1), None));
     }

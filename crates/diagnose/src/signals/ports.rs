@@ -3,8 +3,8 @@
 use crate::signal::{Entity, mean, netns, over, share_of_true, signals};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Connection, EndedConnections, PortsUsed, Setting};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 /// Share of ports in use from which a sample counts as exhausted: few become free between two attempts.
@@ -77,7 +77,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 netns: netns(&key.ns),
                 ..Subject::new("connection", key.name.to_string())
             };
-            Entity::of(subject, &PortUse { ports, in_range, attempts })
+            Entity::from_subject(subject, &PortUse { ports, in_range, attempts })
         })
         .collect()
 }

@@ -4,8 +4,8 @@ use super::placement::{Placements, ProcessPlacement};
 use super::shortage::{self, Room, Rooms};
 use super::task::{self, TaskUse, since_start};
 use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Affinity, Limits, Process, System};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::polling::is_polling_thread;
 use whyslow_model::window::{Change, Window};
 
@@ -43,7 +43,7 @@ struct Resident {
 }
 
 impl Resident {
-    fn of(changes: &[Change<'_, Process>]) -> Self {
+    fn from_changes(changes: &[Change<'_, Process>]) -> Self {
         let each = || changes.iter().filter_map(|c| c.last().rss.get());
         Self { sum: each().sum(), most: each().fold(0.0, f64::max) }
     }
@@ -201,13 +201,13 @@ pub fn subject(task: &TaskUse) -> Subject {
 
 /// Returns every process. Most sleep through the window and are near no limit; no rule is judged on those.
 pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
-    let resident = Resident::of(changes);
+    let resident = Resident::from_changes(changes);
     let page_size = page_size(window);
     let counted = task::counted_cpu(changes);
     let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
     let forks = window.change::<System>().and_then(|system| system.rate(|s| s.forks));
     let is_captured = !window.origins().is_empty();
-    let placements = Placements::of(window);
+    let placements = Placements::from_window(window);
     let bound = window.newest::<Affinity>();
     tasks
         .iter()
@@ -235,7 +235,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
                 || task.short_lived.is_some()
                 || task.storage.is_some_and(|b| b > 0.0)
                 || p.is_near_limit();
-            Entity { idle: !active, ..Entity::of(subject(task), &p).within(task.cgroup.clone()) }
+            Entity { idle: !active, ..Entity::from_subject(subject(task), &p).within(task.cgroup.clone()) }
         })
         .collect()
 }
@@ -265,7 +265,7 @@ pub fn threads(threads: &[TaskUse]) -> Vec<Entity> {
     let entity = |t: &TaskUse| {
         let (pid, tid) = (Some(t.key.pid), Some(t.key.tid).filter(|tid| *tid != 0));
         let subject = Subject { pid, tid, ..Subject::new("thread", t.command.clone()) };
-        Entity::of(subject, t).within(t.cgroup.clone())
+        Entity::from_subject(subject, t).within(t.cgroup.clone())
     };
     threads.iter().filter(took_part).map(entity).collect()
 }
@@ -305,9 +305,9 @@ mod tests {
         };
         let window = Window::new(vec![snapshot(1, start), snapshot(3, end)]);
         let changes = window.changes::<Process>();
-        let mut tasks = task::processes(&window, &changes, &Blocked::of(&window));
+        let mut tasks = task::processes(&window, &changes, &Blocked::from_window(&window));
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
-        let resident = Resident::of(&changes);
+        let resident = Resident::from_changes(&changes);
         let (task, change) = (&tasks[0], &changes[0]);
         let process = ProcessUse {
             task,
@@ -323,7 +323,7 @@ mod tests {
             placement: None,
             bound: None,
         };
-        let entity = Entity::of(subject(&tasks[0]), &process);
+        let entity = Entity::from_subject(subject(&tasks[0]), &process);
         move |name| entity.number(name)
     }
 

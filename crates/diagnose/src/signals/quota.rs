@@ -7,8 +7,8 @@
 use super::depth;
 use super::group::{BlockedMembers, stalled_lately};
 use crate::signal::{Entity, over, ratio, signals};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Disk, Group, GroupIo, Request};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::value::{Counter, Gauge, Name};
 use whyslow_model::window::{Change, Window};
 
@@ -43,7 +43,7 @@ struct Readers {
 }
 
 impl Readers {
-    fn of(io: &Change<'_, GroupIo>, waits: Vec<f64>, reads: &Change<'_, Request>) -> Option<Self> {
+    fn from_io(io: &Change<'_, GroupIo>, waits: Vec<f64>, reads: &Change<'_, Request>) -> Option<Self> {
         let (rate, writes) = (io.rate(|g| g.reads)?, io.rate(|g| g.writes)?);
         let ahead = over(reads.rate(|r| r.read_ahead), reads.rate(|r| r.requests))?;
         let waits: Vec<f64> = waits.into_iter().filter(|wait| *wait > LEAST_WAIT).collect();
@@ -134,10 +134,10 @@ pub fn entities(window: &Window, members: &BlockedMembers<'_>) -> Vec<Entity> {
                 group: groups.iter().find(|g| *g.key() == link.upper),
                 blocked: members.blocked_share(&link.upper),
                 readers: reads(&link.lower)
-                    .and_then(|reads| Readers::of(io, members.synchronous_waits(&link.upper)?, reads)),
+                    .and_then(|reads| Readers::from_io(io, members.synchronous_waits(&link.upper)?, reads)),
             };
             let name = link.upper.to_string();
-            Entity::of(Subject::new("cgroup", name.clone()), &quota).within(Some(name))
+            Entity::from_subject(Subject::new("cgroup", name.clone()), &quota).within(Some(name))
         })
         .collect()
 }

@@ -74,7 +74,7 @@ impl<'w> OwnWork<'w> {
 
 impl<'w> Reclaim<'w> {
     /// Computes the reclaim of this window by these processes.
-    pub fn of(window: &'w Window, sources: &Sources, tasks: &'w [TaskUse]) -> Self {
+    pub fn from_window(window: &'w Window, sources: &Sources, tasks: &'w [TaskUse]) -> Self {
         let vmstat = window.change::<Vmstat>();
         let grown = |f: fn(&Vmstat) -> Counter| vmstat.as_ref().and_then(|v| v.grown(f));
         let rows = window.changes::<DirectReclaim>();
@@ -196,8 +196,8 @@ mod tests {
 
     fn with<T>(window: &Window, check: impl FnOnce(Reclaim<'_>) -> T) -> T {
         let changes = window.changes::<Process>();
-        let tasks = task::processes(window, &changes, &Blocked::of(window));
-        check(Reclaim::of(window, &Sources::of(window), &tasks))
+        let tasks = task::processes(window, &changes, &Blocked::from_window(window));
+        check(Reclaim::from_window(window, &Sources::from_window(window), &tasks))
     }
 
     fn web(reclaim_ms: u64) -> impl Fn(u64) -> Option<DirectReclaim> {

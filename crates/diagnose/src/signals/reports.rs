@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, over, ratio, signals};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Condition, Database, Drive, Heap, Latency, Monitor, Ping, Profile, Transfer, Zone};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::settings::{SCHEDULER, Settings, TITLE, in_text};
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
@@ -35,6 +35,7 @@ signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
     "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
     "timed.options" "text" "options that decide what was measured", "command line, and what the tool prints of them", "output of dd, fio, iperf" => t.transfer.options.get();
+    "timed.ends" "text" "both ends of its connection, the same for client and server", "addresses and ports, sorted", "output of iperf" => t.transfer.ends.get();
     "timed.settings" "text" "settings that the text around it states", "commands and titles above it", "output of dd, fio, iperf" => t.settings.as_deref();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
@@ -141,7 +142,7 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
                 let others = trials.get(&trial)?.iter().filter(|(scheduler, _)| **scheduler != own);
                 others.fold(None, |best, (_, other)| faster(best, other))
             });
-            Entity::of(
+            Entity::from_subject(
                 Subject::new(kind, transfer.transfer.to_string()),
                 &Timed { transfer, best, rival, settings: stated(transfer, are_titled_apart) },
             )
@@ -182,7 +183,7 @@ pub fn pings(window: &Window) -> Vec<Entity> {
         let smaller = |size: f64| came_back.get(&ping.host.get())?.range(..size as u64).next_back().copied();
         let passed = ping.size.get().and_then(smaller).map(|size| size as f64);
         let subject = Subject::new("connection", ping.host.get().unwrap_or(&ping.peer).to_string());
-        Entity::of(subject, &PingUse { ping, passed })
+        Entity::from_subject(subject, &PingUse { ping, passed })
     };
     all.values().map(of).collect()
 }
@@ -209,7 +210,7 @@ pub fn latencies(window: &Window) -> Vec<Entity> {
         Some(_) => Subject::new("process", row.what.to_string()),
         None => Subject::host(),
     };
-    window.newest::<Latency>().into_values().map(|row| Entity::of(subject(row), row)).collect()
+    window.newest::<Latency>().into_values().map(|row| Entity::from_subject(subject(row), row)).collect()
 }
 
 signals! { d: Database;
@@ -278,7 +279,7 @@ signals! { d: Database;
 /// Returns every database instance.
 pub fn databases(window: &Window) -> Vec<Entity> {
     let instances = window.newest::<Database>();
-    instances.into_values().map(|d| Entity::of(Subject::new("database", d.instance.to_string()), d)).collect()
+    instances.into_values().map(|d| Entity::from_subject(Subject::new("database", d.instance.to_string()), d)).collect()
 }
 
 signals! { c: Condition;
@@ -294,7 +295,7 @@ pub fn conditions(window: &Window) -> Vec<Entity> {
         let name = c.object.get().unwrap_or(&c.name).to_owned();
         Subject::new(c.kind.get().unwrap_or("container"), name)
     };
-    window.newest::<Condition>().into_values().map(|c| Entity::of(subject(c), c)).collect()
+    window.newest::<Condition>().into_values().map(|c| Entity::from_subject(subject(c), c)).collect()
 }
 
 signals! { z: Zone;
@@ -309,7 +310,11 @@ signals! { z: Zone;
 
 /// Returns every zone of the machine's memory.
 pub fn zones(window: &Window) -> Vec<Entity> {
-    window.newest::<Zone>().into_values().map(|z| Entity::of(Subject::new("zone", z.name.to_string()), z)).collect()
+    window
+        .newest::<Zone>()
+        .into_values()
+        .map(|z| Entity::from_subject(Subject::new("zone", z.name.to_string()), z))
+        .collect()
 }
 
 signals! { d: Drive;
@@ -387,7 +392,7 @@ pub fn heaps(window: &Window) -> Vec<Entity> {
     let all = window.changes::<Heap>().into_iter();
     all.map(|change| {
         let name = change.last().program.to_string();
-        Entity::of(Subject::new("process", name), &HeapUse { change, window })
+        Entity::from_subject(Subject::new("process", name), &HeapUse { change, window })
     })
     .collect()
 }
@@ -395,13 +400,13 @@ pub fn heaps(window: &Window) -> Vec<Entity> {
 /// Returns every lock that threads wait for.
 pub fn monitors(window: &Window) -> Vec<Entity> {
     let monitors = window.newest::<Monitor>();
-    monitors.into_values().map(|m| Entity::of(Subject::new("lock", m.class.to_string()), m)).collect()
+    monitors.into_values().map(|m| Entity::from_subject(Subject::new("lock", m.class.to_string()), m)).collect()
 }
 
 /// Returns every drive that reported.
 pub fn drives(window: &Window) -> Vec<Entity> {
     let drives = window.newest::<Drive>();
-    drives.into_values().map(|d| Entity::of(Subject::new("device", d.device.to_string()), d)).collect()
+    drives.into_values().map(|d| Entity::from_subject(Subject::new("device", d.device.to_string()), d)).collect()
 }
 
 signals! { p: Profile;
@@ -425,7 +430,7 @@ fn of_own_time(p: &Profile, samples: Option<f64>) -> Option<f64> {
 /// Returns every program in a profile.
 pub fn profiles(window: &Window) -> Vec<Entity> {
     let programs = window.newest::<Profile>();
-    programs.into_values().map(|p| Entity::of(Subject::new("process", p.program.to_string()), p)).collect()
+    programs.into_values().map(|p| Entity::from_subject(Subject::new("process", p.program.to_string()), p)).collect()
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) struct Devices {
 
 impl Devices {
     /// Collects the devices of a window.
-    pub(super) fn of(window: &Window, topology: &Topology) -> Self {
+    pub(super) fn from_window(window: &Window, topology: &Topology) -> Self {
         let seen = requester::devices(window);
         let mut devices = Self { rates: BTreeMap::new(), moved: BTreeMap::new(), unseen: BTreeSet::new() };
         for disk in window.changes::<Disk>() {
@@ -103,7 +103,7 @@ mod tests {
             s.block.layer.push(Layer { kind: (*kind).into(), ..Layer::new(link) });
         }
         s.sort();
-        Topology::of(&Window::new(vec![s]))
+        Topology::from_window(&Window::new(vec![s]))
     }
 
     fn devices(rates: &[(&str, f64, f64)]) -> Devices {

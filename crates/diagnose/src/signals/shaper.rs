@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, mean, netns, over, share_of_true, signals};
 use std::collections::BTreeMap;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::Qdisc;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::NetKey;
 use whyslow_model::window::{Change, Window};
 
@@ -55,7 +55,7 @@ pub struct ShaperUse<'w> {
 }
 
 impl<'w> ShaperUse<'w> {
-    fn of(queue: &'w Change<'w, Qdisc>, on_it: &[&'w Change<'w, Qdisc>]) -> Option<Self> {
+    fn from_queue(queue: &'w Change<'w, Qdisc>, on_it: &[&'w Change<'w, Qdisc>]) -> Option<Self> {
         let (mut limit, mut above) = (Some(queue).filter(|q| rate(q).is_some()), queue);
         for _ in 0..MAX_DEPTH {
             let parent = above.last().parent.get();
@@ -136,10 +136,10 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         }
     }
     let tightest = |(interface, on_it): (NetKey, Vec<&Change<'_, Qdisc>>)| {
-        let shapers = on_it.iter().filter_map(|queue| ShaperUse::of(queue, &on_it));
+        let shapers = on_it.iter().filter_map(|queue| ShaperUse::from_queue(queue, &on_it));
         let shaper = shapers.max_by(|a, b| a.severity().total_cmp(&b.severity()))?;
         let subject = Subject { netns: netns(&interface.ns), ..Subject::new("interface", interface.name.to_string()) };
-        Some(Entity::of(subject, &shaper))
+        Some(Entity::from_subject(subject, &shaper))
     };
     by_interface.into_iter().filter_map(tightest).collect()
 }
@@ -148,7 +148,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 mod tests {
     use super::*;
     use crate::testing::window;
-    use whyslow_model::diagnosis::Reading;
+    use whyslow_documents::diagnosis::Reading;
 
     /// Returns ten seconds of an HTB of 100 Mbit/s. Class 1:20 may send 10 Mbit/s, and does: 1.25 MB per second, with 25 kB
     /// waiting and one packet in ten dropped. The other class is idle.

@@ -54,7 +54,7 @@ pub struct Rooms {
 
 impl Rooms {
     /// Computes the available memory from a window.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &Window) -> Self {
         let swap_free = swap_free(window);
         let groups = window.changes::<Group>();
         let groups = groups.iter().filter(|g| &**g.key() != "/").filter_map(|g| of_group(g, swap_free));

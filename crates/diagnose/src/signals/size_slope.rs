@@ -26,7 +26,7 @@ struct Reads {
 }
 
 impl Reads {
-    fn of(class: &Change<'_, Response>) -> Option<Self> {
+    fn from_class(class: &Change<'_, Response>) -> Option<Self> {
         let count = class.grown(|r| r.requests).filter(|count| *count >= READS)?;
         let (bytes, seconds) = (class.grown(|r| r.bytes)?, ratio(class.grown(|r| r.device_time))?);
         Some(Self { count, bytes: bytes / count, seconds: seconds / count })
@@ -44,13 +44,13 @@ pub(super) struct SizeSlope {
 
 impl SizeSlope {
     /// Computes the slope from the reads of a device. `times` are their latencies in the device.
-    pub(super) fn of<'c, 'w: 'c>(
+    pub(super) fn from_classes<'c, 'w: 'c>(
         classes: impl Iterator<Item = &'c Change<'w, Response>>,
         times: &Histogram,
     ) -> Option<Self> {
         let mut groups: BTreeMap<(&str, u32), Vec<Reads>> = BTreeMap::new();
         for class in classes.filter(|class| &*class.key().on.operation == "read") {
-            groups.entry((&class.key().access, class.key().depth)).or_default().extend(Reads::of(class));
+            groups.entry((&class.key().access, class.key().depth)).or_default().extend(Reads::from_class(class));
         }
         Self::within(groups.values(), deviation(times)?)
     }

@@ -65,7 +65,7 @@ pub struct ReclaimUse {
 }
 
 impl ReclaimUse {
-    fn of(change: &Change<'_, DirectReclaim>) -> Self {
+    fn from_change(change: &Change<'_, DirectReclaim>) -> Self {
         let mean = |f: fn(&DirectReclaim) -> Counter| ratio(change.rate(f));
         Self {
             machine: mean(|r| r.reclaim),
@@ -85,17 +85,17 @@ impl ReclaimUse {
 /// Returns the waits by process.
 pub fn by_process(window: &Window) -> BTreeMap<TaskKey, SleepUse> {
     let mut all: BTreeMap<TaskKey, SleepUse> =
-        window.changes::<Sleep>().iter().map(|change| (*change.key(), of(change))).collect();
+        window.changes::<Sleep>().iter().map(|change| (*change.key(), sleep_use(change))).collect();
     for change in window.changes::<KernelLock>() {
         all.entry(*change.key()).or_default().kernel_lock = kernel_lock(&change);
     }
     for change in window.changes::<DirectReclaim>() {
-        all.entry(*change.key()).or_default().reclaim = ReclaimUse::of(&change);
+        all.entry(*change.key()).or_default().reclaim = ReclaimUse::from_change(&change);
     }
     all
 }
 
-fn of(change: &Change<'_, Sleep>) -> SleepUse {
+fn sleep_use(change: &Change<'_, Sleep>) -> SleepUse {
     let mean = |f: fn(&Sleep) -> Counter| ratio(change.rate(f));
     SleepUse {
         lock: mean(|s| s.lock),

@@ -5,8 +5,8 @@ use super::drop::REVERSE_PATH;
 use crate::signal::{Entity, netns, over, signals};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Connection, Interface, Link, PacketDrop, Protocol};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
 
@@ -115,7 +115,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         };
         let received = links.iter().map(|link| received(link)).collect();
         let aliases = names.iter().map(|name| (*name).to_owned()).collect();
-        Entity::of(subject, &SubnetUse { network, links, reverse_path_drops, received }).also_named(aliases)
+        Entity::from_subject(subject, &SubnetUse { network, links, reverse_path_drops, received }).also_named(aliases)
     };
     subnets.into_iter().map(entity).collect()
 }

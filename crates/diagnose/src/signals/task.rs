@@ -95,8 +95,8 @@ impl TaskUse {
         sum([self.voluntary_switches, self.involuntary_switches])
     }
 
-    fn of<R: TaskRow>(change: &Change<'_, R>) -> Self {
-        let sleep = |r: &R| Sleep::of(r.state(), r.wait_channel());
+    fn from_change<R: TaskRow>(change: &Change<'_, R>) -> Self {
+        let sleep = |r: &R| Sleep::from_state(r.state(), r.wait_channel());
         let sleeps: Vec<Option<Sleep>> = change.rows().map(sleep).collect();
         let blocked = sleeps.iter().flatten().filter(|sleep| sleep.is_blocked()).count();
         let places: Vec<&str> = change.rows().filter_map(|r| r.wait_channel().get()).collect();
@@ -130,7 +130,7 @@ impl TaskUse {
     fn of_process(window: &Window, change: &Change<'_, Process>) -> Self {
         let last = change.last();
         let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
-        let mut task = Self::of(change);
+        let mut task = Self::from_change(change);
         task.idle_class = policy.contains("IDLE");
         task.background |= task.idle_class || policy.contains("BATCH");
         task.cgroup = last.cgroup.get().map(str::to_owned);
@@ -230,7 +230,7 @@ pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
         .changes::<Thread>()
         .iter()
         .map(|change| {
-            let mut task = TaskUse::of(change);
+            let mut task = TaskUse::from_change(change);
             task.kept_waiting = kept_waiting.get(&task.key).copied();
             if let Some(process) = processes.iter().find(|p| p.key.pid == task.key.pid) {
                 task.cgroup.clone_from(&process.cgroup);

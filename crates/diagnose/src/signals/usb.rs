@@ -1,8 +1,8 @@
 //! USB devices: their speed, and that of the hubs above them.
 
 use crate::signal::{Entity, over, signals};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::UsbLink;
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
 signals! { l: UsbLink;
@@ -17,5 +17,5 @@ signals! { l: UsbLink;
 /// Returns every listed USB device.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let links = window.newest::<UsbLink>();
-    links.into_values().map(|l| Entity::of(Subject::new("device", l.device.to_string()), l)).collect()
+    links.into_values().map(|l| Entity::from_subject(Subject::new("device", l.device.to_string()), l)).collect()
 }

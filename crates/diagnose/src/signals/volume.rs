@@ -3,8 +3,8 @@
 use crate::kernel_log::{self, array::ArrayLog};
 use crate::signal::{Entity, mean, signals};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{Array, Disk, MappedDevice, Partition, Path, Volume};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
@@ -32,7 +32,7 @@ struct MemberMeans {
 }
 
 impl MemberMeans {
-    fn of(disks: &[&Change<'_, Disk>]) -> Self {
+    fn from_disks(disks: &[&Change<'_, Disk>]) -> Self {
         let over_all = |of: &Quantity<Disk>| mean(disks.iter().filter_map(|disk| of.over(*disk)));
         Self {
             busy: over_all(&disk::BUSY),
@@ -134,7 +134,7 @@ pub(super) fn checked(window: &Window) -> BTreeSet<Name> {
     if checks.is_empty() {
         return BTreeSet::new();
     }
-    let topology = Topology::of(window);
+    let topology = Topology::from_window(window);
     let counted: BTreeSet<Name> = window.changes::<Disk>().iter().map(|c| c.key().clone()).collect();
     checks.retain(|array| counted.contains(&array.array));
     checks.into_iter().flat_map(|array| topology.under(&array.array)).collect()
@@ -163,14 +163,14 @@ pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
                 array: arrays.get(name.as_str()).copied(),
                 log,
                 is_mapped: volumes.contains_key(name.as_str()),
-                members: MemberMeans::of(&members),
+                members: MemberMeans::from_disks(&members),
                 own: by_name.get(device_of(&name).unwrap_or(&name)).copied(),
                 name: name.clone(),
             };
             let failed = log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member));
             let legs = below.iter().filter_map(|member| mapped_name(member));
             let names = failed.chain(legs).map(str::to_owned).collect();
-            Entity::of(Subject::new("array", name), &array).of_rows(rows).also_named(names)
+            Entity::from_subject(Subject::new("array", name), &array).of_rows(rows).also_named(names)
         })
         .collect()
 }
@@ -211,7 +211,7 @@ pub fn multipath_devices(window: &Window) -> Vec<Entity> {
         let adapters = paths.0.iter().filter_map(|path| path.adapter.get()).filter(|name| name.starts_with("nvme"));
         let members = paths.0.iter().map(|path| path.path.lower.to_string());
         let names = members.chain(adapters.map(str::to_owned)).chain(own).collect();
-        Entity::of(Subject::new("device", device), &paths).also_named(names)
+        Entity::from_subject(Subject::new("device", device), &paths).also_named(names)
     };
     devices.into_iter().map(entity).collect()
 }
@@ -261,7 +261,7 @@ pub fn volumes(window: &Window) -> Vec<Entity> {
         if is_only_one && is_lost(volume) {
             names.extend(logged());
         }
-        Entity::of(Subject::new("volume", volume.name.to_string()), volume).also_named(names)
+        Entity::from_subject(Subject::new("volume", volume.name.to_string()), volume).also_named(names)
     };
     volumes.into_values().map(entity).collect()
 }
@@ -274,5 +274,5 @@ signals! { p: Partition;
 /// Returns every partition whose start is known.
 pub fn partitions(window: &Window) -> Vec<Entity> {
     let partitions = window.newest::<Partition>();
-    partitions.into_values().map(|p| Entity::of(Subject::new("partition", p.device.to_string()), p)).collect()
+    partitions.into_values().map(|p| Entity::from_subject(Subject::new("partition", p.device.to_string()), p)).collect()
 }

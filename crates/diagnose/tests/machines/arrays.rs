@@ -1,8 +1,8 @@
 //! Arrays and striped volumes whose chunks are smaller than the reads, and look-alikes.
 
 use crate::{SECOND, disk, found, key, machine, pressure, two_cpus};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis};
 use whyslow_model::key::{LinkKey, OperationKey, RequesterKey};
 use whyslow_model::value::Name;
 

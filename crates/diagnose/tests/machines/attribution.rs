@@ -2,8 +2,8 @@
 
 use crate::{RULES, SECOND, cpu, disk, found, judged, key, machine, pressure, two_cpus, window};
 use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_documents::diagnosis::{Action, ActionKind, Basis, Confidence, Diagnosis, Finding, Origin, Verdict};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Action, ActionKind, Basis, Confidence, Diagnosis, Finding, Origin, Verdict};
 use whyslow_model::key::{MachineKey, MountTask, Offspring, TaskKey};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 

@@ -1,8 +1,8 @@
 //! Loads that last for a part of the window.
 
 use crate::{MS, SAMPLES, SECOND, first, key, machine, pressure};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Verdict};
 use whyslow_model::catalogue::{Cpu, Pressure, Process, ProcessRow};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Verdict};
 use whyslow_model::key::MachineKey;
 
 /// Diagnoses eight processes that compute on two CPUs from one second to another, and at no other time.

@@ -2,8 +2,8 @@
 
 use crate::{RULES, SECOND, disk, found, key, machine, pressure, two_cpus, window};
 use whyslow_diagnose::diagnose;
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Finding, Gain, Origin, Reading, Verdict};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Gain, Origin, Reading, Verdict};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{DepthKey, LinkKey, MachineKey, OperationKey, RequesterKey, ResponseKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;

@@ -2,11 +2,11 @@
 
 use super::*;
 use whyslow_diagnose::{merge_diagnoses, virtual_machines};
+use whyslow_documents::diagnosis::{Confidence, Reading};
 use whyslow_model::catalogue::{
     Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, GuestMemory, GuestNic, MachineInfo, Meminfo, Process, ProcessRow,
     Queue, Sharing, Thread, Vmstat,
 };
-use whyslow_model::diagnosis::{Confidence, Reading};
 use whyslow_model::key::{GuestDevice, MachineKey};
 
 /// A guest, with percentages of the time in which its virtual CPU ran and waited, and its main loop ran.

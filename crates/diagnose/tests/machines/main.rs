@@ -13,8 +13,8 @@ mod scheduling;
 
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_documents::diagnosis::{Basis, Diagnosis, Finding, Origin, Verdict};
 use whyslow_model::catalogue::{Cpu, Disk, Pressure};
-use whyslow_model::diagnosis::{Basis, Diagnosis, Finding, Origin, Verdict};
 use whyslow_model::key::{MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;

@@ -1,8 +1,8 @@
 //! Memory that runs out, and memory that is withheld.
 
 use crate::{SECOND, found, key, pressure, two_cpus};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;

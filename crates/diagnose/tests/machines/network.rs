@@ -1,8 +1,8 @@
 //! Networks of known physics: which cause comes first, and which must not appear.
 
 use crate::{SECOND, key, pressure};
+use whyslow_documents::diagnosis::{Action, Confidence, Diagnosis, Finding};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Action, Confidence, Diagnosis, Finding};
 use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::snapshot::Snapshot;
 

@@ -1,8 +1,8 @@
 //! Readahead that does not suit the reads, and look-alikes.
 
 use crate::{SECOND, cpu, disk, found, key, machine, pressure};
+use whyslow_documents::diagnosis::Diagnosis;
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{OperationKey, RequesterKey, ResponseKey};
 use whyslow_model::snapshot::Snapshot;

@@ -1,8 +1,8 @@
 //! Machines of known physics: which cause comes first, and which must not appear.
 
 use crate::{SECOND, disk, first, found, key, machine, pressure, two_cpus};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::key::{LinkKey, MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 

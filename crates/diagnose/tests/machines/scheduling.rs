@@ -1,8 +1,8 @@
 //! Processes that lose their time to switching, migrations or each other's locks, and look-alikes.
 
 use crate::{MS, SECOND, cpu, first, found, machine, pressure};
+use whyslow_documents::diagnosis::{Confidence, Diagnosis, RuledOut, Verdict};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, RuledOut, Verdict};
 use whyslow_model::key::{MachineKey, TaskKey};
 
 const PID: u32 = 10;

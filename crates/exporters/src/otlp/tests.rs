@@ -1,6 +1,6 @@
 use super::*;
 use crate::series::{OtelMetric, Series};
-use whyslow_model::diagnosis::{Confidence, Subject};
+use whyslow_documents::diagnosis::{Confidence, Subject};
 
 fn host() -> HostResource {
     HostResource { name: "db1".into(), kernel: Some("6.12".into()), version: "0.1.0".into() }

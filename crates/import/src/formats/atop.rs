@@ -15,8 +15,8 @@ pub const FORMAT: Format = Format {
     files: &["atop_"],
     streamed: true,
     starts: |lines| {
-        lines.next_is(|line| Sample::of(line).is_some())
-            || (lines.next_is(|line| line == RESET) && lines.peek(1).is_some_and(|line| Sample::of(line).is_some()))
+        lines.next_is(|line| Sample::parse(line).is_some())
+            || (lines.next_is(|line| line == RESET) && lines.peek(1).is_some_and(|line| Sample::parse(line).is_some()))
     },
     read,
     ..Format::NEW
@@ -48,7 +48,7 @@ struct Sample<'t> {
 }
 
 impl<'t> Sample<'t> {
-    fn of(line: &'t str) -> Option<Self> {
+    fn parse(line: &'t str) -> Option<Self> {
         let (label, mut rest) = line.split_once(' ')?;
         (LABELS.contains(&label) || label == PROCESS_NETWORK).then_some(())?;
         let mut next = || {
@@ -98,21 +98,21 @@ impl Fields<'_> {
 }
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
-    let beginning = Beginning::of(lines);
+    let beginning = Beginning::from_lines(lines);
     let mut is_since_boot = beginning.is_since_boot;
     let mut counts = beginning.counts;
     let mut refused = lines.refused();
     let mut last = 0.0;
     let mut is_empty = true;
     let mut begin: Option<f64> = None;
-    let is_own = |text: &str| text == RESET || text == SEPARATOR || Sample::of(text).is_some();
+    let is_own = |text: &str| text == RESET || text == SEPARATOR || Sample::parse(text).is_some();
     let is_damaged = |text: &str| text.split_whitespace().next().is_some_and(|label| LABELS.contains(&label));
     while let Some(line) = lines.take_own(is_own, is_damaged, EXPECTED)? {
         match line.text.as_str() {
             RESET => is_since_boot = true,
             SEPARATOR => is_since_boot = false,
             text => {
-                let Some(sample) = Sample::of(text) else { continue };
+                let Some(sample) = Sample::parse(text) else { continue };
                 // A sample since boot only marks the beginning of the next one.
                 let length = if is_since_boot { 0.0 } else { sample.seconds };
                 let begin = *begin.get_or_insert_with(|| {
@@ -165,7 +165,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn of(lines: &mut Lines<'_>) -> Self {
+    fn from_lines(lines: &mut Lines<'_>) -> Self {
         /// Number of lines to look at, and factor beyond which a first interval that is longer than others covers the time
         /// since boot.
         const MOST: usize = 2000;
@@ -173,7 +173,7 @@ impl Beginning {
         let mut seen: HashMap<String, BTreeMap<usize, usize>> = HashMap::new();
         let (mut first, mut shortest) = (None, f64::INFINITY);
         for text in (0..MOST).map_while(|at| lines.peek(at).map(str::to_owned)) {
-            let Some(sample) = Sample::of(&text) else { continue };
+            let Some(sample) = Sample::parse(&text) else { continue };
             first.get_or_insert(sample.seconds);
             shortest = shortest.min(sample.seconds);
             *seen.entry(sample.kind()).or_default().entry(sample.count()).or_default() += 1;

@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     programs: &[program("atop")],
     files: &["atop-"],
     streamed: true,
-    starts: |lines| lines.next_is(|line| Title::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| Title::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -35,7 +35,7 @@ struct Title {
 }
 
 impl Title {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.strip_prefix("ATOP - ")?.split_whitespace().collect();
         let [host, date, time, .., elapsed, "elapsed"] = words[..] else { return None };
         let date = clock::date(&date.replace('/', "-"))?;
@@ -88,7 +88,7 @@ struct SystemLine<'t> {
 
 impl<'t> SystemLine<'t> {
     /// Parses `DSK |          vda | busy     12% | read 12864e3 | avio 38.5 µs |`.
-    fn of(number: u32, line: &'t str) -> Option<Self> {
+    fn parse(number: u32, line: &'t str) -> Option<Self> {
         let mut parts = line.split('|').map(str::trim);
         let label = parts.next().filter(|label| LABELS.contains(label))?;
         let field = |part: &'t str| part.split_once(' ').map_or((part, ""), |(name, value)| (name, value.trim()));
@@ -127,14 +127,14 @@ impl<'t> SystemLine<'t> {
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let mut begin: Option<PrintedTime> = None;
-    while let Some(line) = lines.take_past_blanks_if(|text| Title::of(text).is_some()) {
-        let Some(title) = Title::of(&line.text) else { break };
+    while let Some(line) = lines.take_past_blanks_if(|text| Title::parse(text).is_some()) {
+        let Some(title) = Title::parse(&line.text) else { break };
         let mut system: Vec<(u32, String)> = Vec::new();
         let refused = lines.refused();
         // If lines end with a bar, one without it was cut.
         let has_bars = (0..2).any(|at| lines.peek(at).is_some_and(ends_with_bar));
         let is_own = |text: &str| {
-            SystemLine::of(0, text).is_some_and(|line| !line.is_joined()) && ends_with_bar(text) >= has_bars
+            SystemLine::parse(0, text).is_some_and(|line| !line.is_joined()) && ends_with_bar(text) >= has_bars
         };
         while let Some(line) =
             lines.take_own(is_own, is_damaged, "a line of a screen: its label and fields between bars")?
@@ -155,7 +155,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         // A screen that was scrolled back may be earlier than the one above it.
         let interval = Some(ReportInterval { from: (to - title.seconds).max(0.0), to });
         let interval = interval.filter(|interval| !is_since_boot && interval.seconds() > 0.0);
-        let system: Vec<SystemLine<'_>> = system.iter().filter_map(|(n, text)| SystemLine::of(*n, text)).collect();
+        let system: Vec<SystemLine<'_>> = system.iter().filter_map(|(n, text)| SystemLine::parse(*n, text)).collect();
         if let Some(interval) = interval {
             record(run, interval, &system);
             if is_damaged {
@@ -174,7 +174,8 @@ fn ends_with_bar(text: &str) -> bool {
 /// Returns true if a line was part of a screen: its label, or bars between fields, are left.
 fn is_damaged(text: &str) -> bool {
     let label = text.split_whitespace().next();
-    Title::of(text).is_none() && (label.is_some_and(|label| LABELS.contains(&label)) || text.matches(" | ").count() > 1)
+    Title::parse(text).is_none()
+        && (label.is_some_and(|label| LABELS.contains(&label)) || text.matches(" | ").count() > 1)
 }
 
 /// Returns true if a screen covers much more time than the next one: its mark was lost, and it covers the time since boot.
@@ -182,7 +183,7 @@ fn covers_much_more_than_next(lines: &mut Lines<'_>, title: &Title) -> bool {
     /// Maximum number of lines of a screen to search, and factor beyond which an interval is not just irregular.
     const MOST: usize = 300;
     const TIMES: f64 = 10.0;
-    let next = (0..MOST).find_map(|at| lines.peek(at).and_then(Title::of));
+    let next = (0..MOST).find_map(|at| lines.peek(at).and_then(Title::parse));
     next.is_some_and(|next| title.seconds > TIMES * next.seconds)
 }
 

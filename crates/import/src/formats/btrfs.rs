@@ -34,7 +34,7 @@ pub const DF: Format = Format {
     lacks: "which files use it; without usage or show, how much is not allocated",
     programs: &[partly_read("btrfs")],
     files: &["btrfs_filesystem_df", "btrfs_fi_df"],
-    starts: |lines| lines.next_is(|line| ChunkUse::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| ChunkUse::parse(line).is_some()),
     read: read_space,
     ..Format::NEW
 };
@@ -112,7 +112,7 @@ struct ChunkUse<'l> {
 }
 
 impl<'l> ChunkUse<'l> {
-    fn of(line: &'l str) -> Option<Self> {
+    fn parse(line: &'l str) -> Option<Self> {
         let (kind, sizes) = line.trim_end().split_once(':')?;
         let (content, _) = kind.split_once(',')?;
         if !["Data", "Metadata", "System", "GlobalReserve", "Data+Metadata"].contains(&content) {
@@ -170,7 +170,7 @@ fn read_space(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolR
     let (mut first, mut is_whole) = (true, true);
     let mut seen = BTreeSet::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
-        if let Some(chunks) = ChunkUse::of(&text) {
+        if let Some(chunks) = ChunkUse::parse(&text) {
             // A repetition belongs to another report.
             if !seen.insert(text.split(':').next().unwrap_or_default().replace(' ', "")) {
                 break;

@@ -58,7 +58,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let names: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let is_header = names.starts_with(&["PID".into(), "PPID".into(), "USER".into(), "STAT".into()])
             && names.last().is_some_and(|name| name == "COMMAND");
@@ -126,7 +126,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
     {
         record_load(run.row::<System>(interval.to, line.number, MachineKey), loads);
     }
-    let Some(columns) = lines.peek(0).and_then(Columns::of) else { return Ok(()) };
+    let Some(columns) = lines.peek(0).and_then(Columns::parse) else { return Ok(()) };
     lines.skip(1);
     let mut tasks = Vec::new();
     while let Some(line) = lines.take_if(|text| columns.cells(text).is_some()) {

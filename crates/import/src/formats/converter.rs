@@ -101,7 +101,7 @@ pub fn converted(path: &Path, file: &mut File, monitor: &Arc<ReadMonitor>) -> io
     }
     // SAFETY: the call takes no arguments and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
-    let parts = if converter.has_parts { Some(RecordingParts::of(path, converter, monitor)?) } else { None };
+    let parts = if converter.has_parts { Some(RecordingParts::from_path(path, converter, monitor)?) } else { None };
     let needs =
         |e: io::Error| io::Error::new(e.kind(), format!("{what}, which needs {program}: {e}; install {package}"));
     let program = *programs.iter().find(|program| is_installed(program)).unwrap_or(&program);
@@ -214,7 +214,7 @@ struct RecordingParts(TempDir);
 impl RecordingParts {
     const NAME: &str = "recording";
 
-    fn of(path: &Path, converter: &Converter, monitor: &Arc<ReadMonitor>) -> io::Result<Self> {
+    fn from_path(path: &Path, converter: &Converter, monitor: &Arc<ReadMonitor>) -> io::Result<Self> {
         let what = converter.what;
         let name = path.file_name().and_then(OsStr::to_str).and_then(part_name);
         let (common, _) = name.ok_or_else(|| {

@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     lacks: "whether one is read-only by nature",
     programs: &[program("df")],
     files: &["df"],
-    starts: |lines| lines.next_is(|line| DfColumns::of(line).is_some() || is_row(line)),
+    starts: |lines| lines.next_is(|line| DfColumns::parse(line).is_some() || is_row(line)),
     read,
     ..Format::NEW
 };
@@ -31,7 +31,7 @@ const ALWAYS_FULL: [&str; 6] = ["devfs", "map", "procfs", "fdescfs", "linprocfs"
 
 impl DfColumns {
     /// Parses `Filesystem     1K-blocks    Used Available Use% Mounted on`.
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("Filesystem")?;
         let words: Vec<&str> = rest.split_whitespace().collect();
         let kind = words.first() == Some(&"Type");
@@ -87,7 +87,7 @@ fn columns_of_row(line: &str, context: OutputContext<'_>) -> Option<DfColumns> {
 
 fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let first = lines.peek(0).unwrap_or_default().to_owned();
-    let Some(columns) = DfColumns::of(&first) else {
+    let Some(columns) = DfColumns::parse(&first) else {
         while lines.next_is(is_row) {
             let row = lines.peek(0).unwrap_or_default().to_owned();
             let Some(columns) = columns_of_row(&row, context) else {
@@ -100,7 +100,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
     };
     lines.skip(1);
     // `df -h /; df -i /` has two headers.
-    let is_header = |line: &str| DfColumns::of(line).is_some();
+    let is_header = |line: &str| DfColumns::parse(line).is_some();
     while !another_output_starts(lines, FORMAT.name) && !lines.next_is(is_header) && row_of(lines, columns, run)? {}
     Ok(())
 }

@@ -117,7 +117,7 @@ fn row(text: &str, line: u32, groups: &[Group]) -> Option<Vec<(String, TableRow)
         let value = |field: &&str| scaled(field.strip_suffix('B').unwrap_or(field), step, 1.0);
         let values: Option<Vec<f64>> = fields.iter().map(value).collect();
         let values = values.filter(|values| values.len() == group.columns.len())?;
-        rows.push((group.name.clone(), TableRow::of(line, "", group.columns.iter().cloned().zip(values))));
+        rows.push((group.name.clone(), TableRow::new(line, "", group.columns.iter().cloned().zip(values))));
     }
     Some(rows)
 }

@@ -11,7 +11,7 @@ pub const FORMAT: Format = Format {
     lacks: "whether it still does: read it twice",
     programs: &[partly_read("edac-util"), partly_read("ras-mc-ctl")],
     files: &["edac-util", "ras-mc-ctl"],
-    starts: |lines| lines.next_is(|line| Count::of(line).is_some() || is_header(line)),
+    starts: |lines| lines.next_is(|line| Count::parse(line).is_some() || is_header(line)),
     read,
     ..Format::NEW
 };
@@ -34,7 +34,7 @@ struct Count {
 impl Count {
     /// Parses `mc3: csrow0: CPU_SrcID#1_Ha#1_Chan#0_DIMM#0: 118204 Corrected Errors`, `mc0: csrow2: 0 Uncorrected Errors`,
     /// `mc0: 0 Corrected Errors with no DIMM info`.
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let (place, count) = line.trim().rsplit_once(": ")?;
         place.strip_prefix("mc").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
         let (errors, what) = count.split_once(' ')?;
@@ -75,8 +75,8 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     }
     // Uncorrected errors are counted by row: if a row has none, neither do its modules.
     let mut whole_rows: BTreeSet<String> = BTreeSet::new();
-    while let Some(line) = lines.take_if(|text| Count::of(text).is_some()) {
-        let Some(count) = Count::of(&line.text) else { break };
+    while let Some(line) = lines.take_if(|text| Count::parse(text).is_some()) {
+        let Some(count) = Count::parse(&line.text) else { break };
         if !count.is_corrected && count.module.is_none() && count.errors == 0 {
             whole_rows.insert(count.row.clone());
         }

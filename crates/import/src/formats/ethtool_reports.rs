@@ -60,7 +60,7 @@ pub fn record(
     let Some((first, ..)) = fields.first() else { return };
     let numbers = |fields: &[Field]| {
         let numbers = fields.iter().filter_map(|(_, field, value)| Some((field.clone(), number(value)?)));
-        TableRow::of(*first, name, numbers).until(end)
+        TableRow::new(*first, name, numbers).until(end)
     };
     match report {
         EthtoolReport::Settings => {
@@ -129,13 +129,13 @@ pub fn record(
                 .filter(|_| is_whole(&DAMAGED_FRAMES))
                 .filter_map(|field| names_of(field).iter().filter_map(|name| row.get(name)).reduce(f64::max))
                 .reduce(|a, b| a + b);
-            row.extend(TableRow::of(end, name, damaged.map(|sum| (DAMAGED.to_owned(), sum))));
+            row.extend(TableRow::new(end, name, damaged.map(|sum| (DAMAGED.to_owned(), sum))));
             let missed = MISSED_FRAMES
                 .iter()
                 .filter(|_| is_whole(&MISSED_FRAMES))
                 .filter_map(|field| row.get(field))
                 .reduce(f64::max);
-            row.extend(TableRow::of(end, name, missed.map(|most| (MISSED.to_owned(), most))));
+            row.extend(TableRow::new(end, name, missed.map(|most| (MISSED.to_owned(), most))));
             run.counts(at, interface(name), &row, &TOTALS);
         }
         EthtoolReport::Driver | EthtoolReport::Other => {}

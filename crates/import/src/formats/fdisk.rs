@@ -30,7 +30,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     lines.skip(1);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
-        if let Some(partition) = PartitionRow::of(&text, geometry) {
+        if let Some(partition) = PartitionRow::parse(&text, geometry) {
             let line = lines.number() + blanks as u32;
             if !partition.is_container(geometry) {
                 run.row::<Partition>(0.0, line, partition.name.into()).start = geometry.bytes(partition.start).into();
@@ -83,7 +83,7 @@ struct PartitionRow<'t> {
 
 impl<'t> PartitionRow<'t> {
     /// Parses `/dev/sdj1  *  1  267349  ...`, if start, end and the number of units or of blocks of 1 KiB agree.
-    fn of(text: &'t str, geometry: Geometry) -> Option<Self> {
+    fn parse(text: &'t str, geometry: Geometry) -> Option<Self> {
         let mut fields = text.split_whitespace().filter(|field| *field != "*");
         let name = fields.next()?.strip_prefix("/dev/")?;
         let mut next = || number(fields.next()?.trim_end_matches(['+', '-']));

@@ -263,7 +263,7 @@ pub fn record_disk(
         // Kernel 5.0 to 5.9 left the total at 0. It is the sum of the time of all requests.
         counts.insert("in_queue".into(), ticks);
     }
-    let row = TableRow::of(line, name, counts.into_iter().map(|(name, count)| (name, count / seconds)));
+    let row = TableRow::new(line, name, counts.into_iter().map(|(name, count)| (name, count / seconds)));
     let interval = ReportInterval { from: 0.0, to: seconds };
     let busy = [("busy_time", Some(busy * SECOND).filter(|_| timed))];
     run.grow::<Disk>(interval, line, name.into(), &busy);

@@ -108,7 +108,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
             continue;
         }
         let bytes = line.amounts.iter().map(|(number, own)| number * own.unwrap_or(unit));
-        let row = TableRow::of(line.line, "", names.iter().map(|name| (*name).to_owned()).zip(bytes));
+        let row = TableRow::new(line.line, "", names.iter().map(|name| (*name).to_owned()).zip(bytes));
         run.counts(0.0, MachineKey, &row, columns);
     }
     Ok(())

@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
     programs: &[partly_read("trace-cmd")],
     streamed: true,
     starts: |lines| {
-        lines.next_is(|line| line.starts_with(TRACER) || Event::of(line).is_some_and(|event| event.is_known()))
+        lines.next_is(|line| line.starts_with(TRACER) || Event::parse(line).is_some_and(|event| event.is_known()))
     },
     read,
     ..Format::NEW
@@ -51,7 +51,7 @@ struct Event<'t> {
 }
 
 impl<'t> Event<'t> {
-    fn of(line: &'t str) -> Option<Self> {
+    fn parse(line: &'t str) -> Option<Self> {
         let (task, rest) = line.split_once(" [")?;
         let (cpu, rest) = rest.split_once("] ")?;
         (!cpu.is_empty() && cpu.len() <= 4 && cpu.bytes().all(|b| b.is_ascii_digit())).then_some(())?;
@@ -144,10 +144,10 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     let begin = lines.number();
     let mut queue = RunQueue::default();
     let mut is_evaluated = false;
-    let is_own = |text: &str| is_header(text) || Event::of(text).is_some() || is_remark(text);
+    let is_own = |text: &str| is_header(text) || Event::parse(text).is_some() || is_remark(text);
     let mut trace = Trace::new(begin, run);
     while let Some(line) = lines.take_past_blanks_if(is_own) {
-        if let Some(event) = Event::of(&line.text) {
+        if let Some(event) = Event::parse(&line.text) {
             is_evaluated |= event.is_known();
             match event.request() {
                 Some(request) => trace.add(&request),
@@ -237,10 +237,10 @@ mod tests {
             ("my dd   812 [001] 13177.499454: sched:sched_switch: x", 812, "sched_switch"),
             ("dd   812/813 [001] 13177.499454: sched:sched_switch: x", 813, "sched_switch"),
         ] {
-            let event = Event::of(line).unwrap_or_else(|| panic!("{line}"));
+            let event = Event::parse(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!((event.pid, event.name), (pid, name), "{line}");
         }
-        assert!(Event::of("[   12.3] usb 1-1: new: device").is_none());
+        assert!(Event::parse("[   12.3] usb 1-1: new: device").is_none());
         assert_eq!(task("dd:812 [120] R"), Some((812, "R")));
     }
 }

@@ -41,7 +41,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t'])) {
             values.extend(self::values(&line.text).into_iter().filter(|(name, _)| !is_cut(&line.text, name)));
         }
-        let row = TableRow::of(first.number, name, values).until(lines.number() - 1);
+        let row = TableRow::new(first.number, name, values).until(lines.number() - 1);
         run.counts(0.0, interface(name), &row, &LINK);
         run.counts(0.0, interface(name), &row, &INTERFACE);
     }

@@ -29,7 +29,7 @@ struct Header {
 }
 
 impl Header {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (times, columns) = words.split_at_checked(words.len().checked_sub(COLUMNS.len())?)?;
         let is_known = columns == COLUMNS && times.iter().all(|time| TIMES.contains(time));
@@ -44,11 +44,11 @@ impl Header {
 /// Returns the header that begins at the next line, and the number of its lines: a mail program may have broken it.
 fn header_lines(lines: &mut Lines<'_>) -> Option<(Header, usize)> {
     let first = lines.peek(0).filter(|text| text.contains("COMM"))?.to_owned();
-    if let Some(header) = Header::of(&first) {
+    if let Some(header) = Header::parse(&first) {
         return Some((header, 1));
     }
     let second = lines.peek(1)?;
-    Header::of(&format!("{first} {second}")).map(|header| (header, 2))
+    Header::parse(&format!("{first} {second}")).map(|header| (header, 2))
 }
 
 /// Parses a row into the device and its request, which is timed if the row has a time.

@@ -92,7 +92,7 @@ fn is_product(product: f64, a: f64, b: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn of(rows: &str) -> Option<&'static [&'static str]> {
+    fn layout(rows: &str) -> Option<&'static [&'static str]> {
         columns(&mut Lines::new("x", rows.as_bytes()))
     }
 
@@ -100,14 +100,14 @@ mod tests {
     fn layouts_are_told_apart_by_what_agrees() {
         let sectors = "sda 0.00 12.00 120.00 380.00 7680.00 24320.00 64.00 120.50 241.00 2.00 100.00\n";
         let kibibytes = "sda 0.00 12.00 120.00 380.00 3840.00 12160.00 64.00 120.50 241.00 2.00 100.00\n";
-        assert_eq!(of(sectors).map(|names| names[4]), Some("rsec/s"));
-        assert_eq!(of(kibibytes).map(|names| names[4]), Some("rkB/s"));
+        assert_eq!(layout(sectors).map(|names| names[4]), Some("rsec/s"));
+        assert_eq!(layout(kibibytes).map(|names| names[4]), Some("rkB/s"));
         let new = "nvme0n1 512.00 2048.00 0.00 0.00 0.10 4.00 100.00 1600.00 5.00 4.76 0.20 16.00 0.00 0.00 0.00 0.00 0.00 0.00 0.07 8.00\n";
-        assert_eq!(of(new).map(<[&str]>::len), Some(20));
+        assert_eq!(layout(new).map(<[&str]>::len), Some(20));
         let idle = "sda 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00\n";
-        assert_eq!(of(idle), None, "nothing tells");
-        assert_eq!(of(&format!("{idle}{sectors}")).map(<[&str]>::len), Some(11));
-        assert_eq!(of(&sectors.replace("64.00", "70.00")), None, "nothing agrees");
-        assert_eq!(of("sda 1 2 3\n"), None);
+        assert_eq!(layout(idle), None, "nothing tells");
+        assert_eq!(layout(&format!("{idle}{sectors}")).map(<[&str]>::len), Some(11));
+        assert_eq!(layout(&sectors.replace("64.00", "70.00")), None, "nothing agrees");
+        assert_eq!(layout("sda 1 2 3\n"), None);
     }
 }

@@ -98,7 +98,7 @@ fn details(lines: &mut Lines<'_>, run: &mut ToolRun, name: &str) -> ReadResult {
         let ring_full = [get("RX fifo"), get("RX missed")].into_iter().flatten().reduce(|a, b| a + b);
         let sums: Vec<_> = sums.chain(ring_full.map(|sum| (RING_FULL.to_owned(), sum))).collect();
         counts.extend(sums);
-        run.counts(0.0, interface(name), &TableRow::of(begin, name, counts), &INTERFACE);
+        run.counts(0.0, interface(name), &TableRow::new(begin, name, counts), &INTERFACE);
     }
     Ok(())
 }

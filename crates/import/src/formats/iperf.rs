@@ -34,7 +34,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 /// before the unit of time.
 fn is_lone_result(line: &str) -> bool {
     let interval = line.split_once(" sec ").map(|(before, _)| before.ends_with(|c: char| c.is_ascii_digit()));
-    line.starts_with('[') && interval == Some(true) && line.ends_with("bits/sec") && IperfResult::of(line).is_some()
+    line.starts_with('[') && interval == Some(true) && line.ends_with("bits/sec") && IperfResult::parse(line).is_some()
 }
 
 /// Output of a client or server above and below its results.
@@ -42,6 +42,8 @@ struct Section {
     peer: String,
     protocol: Option<&'static str>,
     streams: usize,
+    /// Ends of its connections.
+    ends: Vec<String>,
     window: Option<f64>,
     segment: Option<f64>,
     results: Vec<(u32, IperfResult)>,
@@ -50,7 +52,7 @@ struct Section {
 impl Default for Section {
     fn default() -> Self {
         let peer = String::from("a server");
-        Self { peer, protocol: None, streams: 0, window: None, segment: None, results: Vec::new() }
+        Self { peer, protocol: None, streams: 0, ends: Vec::new(), window: None, segment: None, results: Vec::new() }
     }
 }
 
@@ -73,12 +75,13 @@ impl Section {
             }
         }
         self.streams += usize::from(text.contains(" local ") && text.contains(" connected with "));
+        self.ends.extend(ends(text));
         if let Some((_, rest)) = text.split_once("TCP window size:") {
             self.window = amount(&rest.split_whitespace().collect::<Vec<_>>(), KIB, "Byte");
         } else if let Some((_, rest)) = text.split_once("MSS size ") {
             self.segment = rest.split_once(" bytes").and_then(|(bytes, _)| number(bytes.trim()));
         } else if text.starts_with('[') && text.contains("sec ") {
-            let Some(result) = IperfResult::of(text) else {
+            let Some(result) = IperfResult::parse(text) else {
                 let expected = "interval, transfer and bandwidth: 0.0-10.0 sec  900 MBytes  955 Mbits/sec";
                 return Err(lines.refuse_at(line, expected));
             };
@@ -93,6 +96,10 @@ impl Section {
             row.window = self.window.into();
             row.segment = self.segment.into();
             row.options = options_of(command, self.protocol, self.streams).to_state();
+            // Which result is that of which connection is known if there is one.
+            if let ([ends], [_]) = (&self.ends[..], &self.results[..]) {
+                row.ends = ends.as_str().into();
+            }
         }
     }
 }
@@ -132,6 +139,20 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
     Ok(())
 }
 
+/// Returns both ends in `[  5] local 10.0.0.1 port 41288 connected to 10.0.0.2 port 5201`, which are the same on both hosts.
+pub fn ends(line: &str) -> Option<String> {
+    let (_, connection) = line.split_once("] local ")?;
+    let (local, peer) = [" connected to ", " connected with "].iter().find_map(|words| connection.split_once(words))?;
+    let end = |text: &str| {
+        let (host, port) = text.trim().split_once(" port ")?;
+        let port: u16 = port.split_whitespace().next()?.parse().ok()?;
+        Some(format!("{host}:{port}"))
+    };
+    let mut ends = [end(local)?, end(peer)?];
+    ends.sort();
+    Some(ends.join(" and "))
+}
+
 /// Returns the options of a run that decide what is measured, from the command line if that is known, and from the output.
 pub fn options_of(command: Option<&CommandLine>, protocol: Option<&str>, streams: usize) -> Settings {
     let of = |letter, long| command.and_then(|command| value(command, letter, long));
@@ -162,7 +183,7 @@ pub struct IperfResult {
 }
 
 impl IperfResult {
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (span, rest) = text.split_once(']')?.1.split_once("sec")?;
         let (from, to) = span.trim().split_once('-')?;
         let words: Vec<&str> = rest.split_whitespace().collect();

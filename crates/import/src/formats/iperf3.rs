@@ -1,6 +1,6 @@
 //! iperf 3, text and JSON (`-J`): the total over all streams of a test.
 
-use super::iperf::{IperfResult, options_of};
+use super::iperf::{IperfResult, ends, options_of};
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
 use crate::run_options::{size, value};
@@ -67,6 +67,8 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
     let mut protocol = protocol_of(first);
     let mut streams = usize::from(connection(first).is_some());
     let mut peer = peer_of(first).or_else(|| connection(first)).unwrap_or("another host").to_owned();
+    // Those of the first stream, in the order of their names.
+    let mut first_ends = ends(first);
     let mut totals: Vec<StreamTotal> = Vec::new();
     let mut intervals = Intervals::default();
     // The heading of totals has the count of retransmitted segments, but no window.
@@ -79,9 +81,10 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
             peer = rest.split(',').next().unwrap_or(rest).to_owned();
         }
         protocol = protocol_of(text).or(protocol);
+        first_ends = first_ends.into_iter().chain(ends(text)).min();
         streams += usize::from(connection(text).is_some());
         if let Some(end) = ["sender", "receiver"].into_iter().find(|end| text.trim_end().ends_with(end)) {
-            let Some(result) = IperfResult::of(text) else {
+            let Some(result) = IperfResult::parse(text) else {
                 let expected =
                     "interval, transfer and bitrate: 0.00-9.00   sec  10.3 GBytes  9.79 Gbits/sec  7  sender";
                 return Err(lines.refuse_at(&line, expected));
@@ -98,6 +101,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
     {
         let row = mean.record(run, line, FORMAT.name, &peer);
         row.options = options_of(command, protocol, streams).to_state();
+        row.ends = first_ends.as_deref().into();
         intervals.record(row);
     }
     let totals = [whole(&totals, "receiver"), whole(&totals, "sender")];
@@ -109,6 +113,7 @@ fn read_text(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRu
         let window = window.filter(|_| protocol != Some("UDP") && streams <= 1);
         row.window = window.and_then(|bytes| number(&bytes)).into();
         row.options = options_of(command, protocol, streams).to_state();
+        row.ends = first_ends.as_deref().into();
         intervals.record(row);
     }
     Ok(())
@@ -136,7 +141,7 @@ fn interval(text: &str) -> Option<(&str, f64, IperfResult)> {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let (from, to) = words.first()?.split_once('-')?;
     let from = number(from)?;
-    if let Some(result) = IperfResult::of(text) {
+    if let Some(result) = IperfResult::parse(text) {
         return Some((stream, from, result));
     }
     let [_, "sec", "0.00", "Bytes", "0.00", "bits/sec", ..] = words[..] else { return None };

@@ -38,7 +38,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
         if is_heading(&line.text) {
             heading = words.iter().map(|word| (*word).to_owned()).collect();
         } else if is_row(&line.text) {
-            let row = (words.len() == heading.len()).then(|| HeapRow::of(&heading, &words)).flatten();
+            let row = (words.len() == heading.len()).then(|| HeapRow::from_heading(&heading, &words)).flatten();
             let row = row.ok_or_else(|| lines.refuse_at(&line, format!("{} numbers as in the heading", heading.len())));
             if let Some(row) = lines.keep(row)? {
                 rows.push((line.number, steps, row));
@@ -88,7 +88,7 @@ struct HeapRow {
 }
 
 impl HeapRow {
-    fn of(heading: &[String], words: &[&str]) -> Option<Self> {
+    fn from_heading(heading: &[String], words: &[&str]) -> Option<Self> {
         let value = |name: &str| heading.iter().position(|column| column == name).and_then(|at| number(words[at]));
         let used = value("OU").map(|kib| kib * KIB);
         let capacity = value("OC").map(|kib| kib * KIB).filter(|bytes| *bytes > 0.0);

@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     lacks: "limits; why other pods do not run: kubectl describe pod",
     programs: &[partly_read("kubectl")],
     files: &["kubectl_get_pods"],
-    starts: |lines| lines.next_is(|line| is_header(line) || Pod::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| is_header(line) || Pod::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -48,7 +48,7 @@ struct Pod<'l> {
 }
 
 impl<'l> Pod<'l> {
-    fn of(line: &'l str) -> Option<Self> {
+    fn parse(line: &'l str) -> Option<Self> {
         const NAMES: usize = 2;
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_count = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
@@ -67,7 +67,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     let header = lines.take_if(is_header);
     // Below a header, the namespace and the name are in their columns.
     let ready = header.and_then(|header| header.text.split_whitespace().position(|name| name == "READY"));
-    let is_own = |text: &str| Pod::of(text).is_some_and(|pod| ready.is_none_or(|ready| pod.ready == ready));
+    let is_own = |text: &str| Pod::parse(text).is_some_and(|pod| ready.is_none_or(|ready| pod.ready == ready));
     let is_cut = |text: &str| {
         let has_state = text.split_whitespace().any(|word| STATES.contains(&word));
         has_state && !is_own(text) && !is_header(text) && !is_command(text)
@@ -86,7 +86,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
             lines.skip(1);
         }
         let Some(line) = lines.take_if(is_own) else { break };
-        let Some(pod) = Pod::of(&line.text) else { break };
+        let Some(pod) = Pod::parse(&line.text) else { break };
         first.get_or_insert_with(|| (line.number, pod.name.to_owned()));
         let kind = match pod.state {
             "OOMKilled" => "container",
@@ -123,6 +123,6 @@ mod tests {
         );
         let fine = window_of("web-5d8f7c9b6d-x2x7k   1/1     Running   0          12d\n");
         assert_eq!(fine.the::<Condition>().unwrap().reason.get(), Some(NOTHING));
-        assert!(Pod::of("1/2 Running 3 4d").is_none() && Pod::of("a 1/2 of Running 3 4d").is_none());
+        assert!(Pod::parse("1/2 Running 3 4d").is_none() && Pod::parse("a 1/2 of Running 3 4d").is_none());
     }
 }

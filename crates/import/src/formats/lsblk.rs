@@ -80,7 +80,7 @@ impl BlockDevice {
     /// Records the queue. Partitions have none of their own.
     fn record_queue(&self, run: &mut ToolRun) {
         let numbers = self.cells.iter().filter_map(|(column, cell)| Some((column.clone(), number(cell)?)));
-        let row = TableRow::of(self.line, self.name(), numbers);
+        let row = TableRow::new(self.line, self.name(), numbers);
         let any = !QUEUE.values(&row).is_empty() || QUEUE_TEXTS.iter().any(|column| self.get(column).is_some());
         if self.get("TYPE") == Some("part") || !any {
             return;

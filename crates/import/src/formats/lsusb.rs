@@ -34,7 +34,7 @@ struct Device {
 
 impl Device {
     /// Parses `Port 2: Dev 3, If 0, Class=Mass Storage, Driver=uas, 5000M`; a hub's driver is followed by its number of ports.
-    fn of(number: &str, rest: &str) -> Option<Self> {
+    fn parse(number: &str, rest: &str) -> Option<Self> {
         // Two lines may have been joined.
         let (_, rest) = rest.split_once("Class=").filter(|(_, rest)| !rest.contains("Class="))?;
         let (rest, speed) = rest.rsplit_once(',')?;
@@ -54,14 +54,14 @@ impl Device {
 fn root(line: &str) -> Option<Device> {
     let rest = line.trim_start().trim_start_matches(['/', '|', ':', '_']).trim_start().strip_prefix("Bus ")?;
     let (bus, rest) = rest.split_once(".Port ")?;
-    rest.contains("Class=root_hub").then(|| Device::of(bus, rest))?
+    rest.contains("Class=root_hub").then(|| Device::parse(bus, rest))?
 }
 
 /// Returns the indentation and the device of a line: `    |__ Port 2: Dev 3, If 0, Class=Hub, Driver=hub/4p, 480M`.
 fn child(line: &str) -> Option<(usize, Device)> {
     let at = line.find("|__ Port ").filter(|at| line[..*at].bytes().all(|b| b" \t|".contains(&b)))?;
     let (port, rest) = line[at + "|__ Port ".len()..].split_once(':')?;
-    Some((at, Device::of(port, rest)?))
+    Some((at, Device::parse(port, rest)?))
 }
 
 /// Returns true for a line that -v adds: the IDs of the device, its path.

@@ -57,7 +57,7 @@ fn kind_of_report(line: &str) -> Option<Report> {
 struct ReportColumns(Vec<(usize, Rc<str>)>);
 
 impl ReportColumns {
-    fn of(header: &str) -> Self {
+    fn parse(header: &str) -> Self {
         Self(words_at(header).map(|(at, word)| (at, word.into())).collect())
     }
 
@@ -116,7 +116,7 @@ fn read_report(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -
     let Some(report) = kind_of_report(&header.text) else {
         return Err(lines.refuse_at(&header, "a header of lvs, vgs or pvs"));
     };
-    let columns = ReportColumns::of(&header.text);
+    let columns = ReportColumns::parse(&header.text);
     // Names of volumes do not look like percentages.
     let is_name = |text: &str, column: &str| columns.cell(text, column).is_none_or(|name| number(name).is_none());
     let are_names = |text: &str| ["Pool", "Origin"].iter().all(|column| is_name(text, column));

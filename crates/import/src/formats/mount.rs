@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     lacks: "rates",
     programs: &[word("mount")],
     files: &["mount"],
-    starts: |lines| lines.next_is(|line| MountEntry::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| MountEntry::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -24,7 +24,7 @@ struct MountEntry<'t> {
 
 impl<'t> MountEntry<'t> {
     /// Parses `/dev/vda on / type ext4 (rw,relatime)`; a label may follow in brackets.
-    fn of(line: &'t str) -> Option<Self> {
+    fn parse(line: &'t str) -> Option<Self> {
         let (device, rest) = line.split_once(" on /")?;
         let (_, from_point) = line.split_at(line.len() - rest.len() - 1);
         let (point, rest) = from_point.rsplit_once(" type ")?;
@@ -38,8 +38,8 @@ impl<'t> MountEntry<'t> {
 }
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
-    while let Some(line) = lines.take_if(|text| MountEntry::of(text).is_some()) {
-        let Some(mounted) = MountEntry::of(&line.text) else { break };
+    while let Some(line) = lines.take_if(|text| MountEntry::parse(text).is_some()) {
+        let Some(mounted) = MountEntry::parse(&line.text) else { break };
         // If two file systems are mounted on one point, the later one is visible.
         let row = run.row::<Mount>(0.0, line.number, mounted.point.into());
         row.device = mounted.device.trim_start_matches("/dev/").into();

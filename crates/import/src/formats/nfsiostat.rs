@@ -149,7 +149,7 @@ fn operation(
     let Some(values) = values.filter(|v| v.len() == columns.len() && are_known) else {
         return Err(lines.refuse_at(line, format!("a number in each of the columns {}", columns.join(" "))));
     };
-    let row = TableRow::of(line.number, "", columns.iter().cloned().zip(values));
+    let row = TableRow::new(line.number, "", columns.iter().cloned().zip(values));
     let (Some(operations), Some(round_trip), Some(execute)) = (row.get("ops/s"), row.get("rtt"), row.get("exe")) else {
         return Err(lines.refuse_at(line, "columns ops/s, avg RTT (ms) and avg exe (ms)"));
     };

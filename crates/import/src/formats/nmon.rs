@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
     programs: &[program("nmon")],
     columns: &[&CPU, &MEMORY, &TASKS],
     streamed: true,
-    starts: |lines| lines.next_is(|line| line.starts_with("AAA,") || Time::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| line.starts_with("AAA,") || Time::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -54,7 +54,7 @@ struct Time {
 }
 
 impl Time {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let mut fields = line.trim_end().split(',');
         let (section, snapshot, time) = (fields.next()?, snapshot(fields.next()?)?, fields.next()?);
         let time = time_of_day(&[time])?.0;
@@ -150,7 +150,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         if section == "AAA" {
             file.general(&line.text);
             machine(run, line.number, second, fields.get(2).copied().unwrap_or_default());
-        } else if let Some(time) = Time::of(&line.text) {
+        } else if let Some(time) = Time::parse(&line.text) {
             file.timed(&time, line.number, run);
         } else if section == "TOP" {
             top(&mut file, run, line.number, &fields);
@@ -187,7 +187,7 @@ fn machine(run: &mut ToolRun, line: u32, name: &str, value: &str) {
 /// Returns the numbers of a snapshot by column name; nmon prints unknown values as -1 or -0.
 fn table(line: u32, names: &[String], fields: &[&str]) -> TableRow {
     let numbers = names.iter().zip(fields).filter_map(|(name, field)| Some((name.clone(), number(field)?)));
-    TableRow::of(line, "", numbers)
+    TableRow::new(line, "", numbers)
 }
 
 fn row(file: &NmonFile, run: &mut ToolRun, line: u32, section: &str, snapshot: u32, fields: &[&str]) {

@@ -89,7 +89,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
             break;
         }
     }
-    let row = TableRow::of(title.number, "", fields);
+    let row = TableRow::new(title.number, "", fields);
     run.counts(0.0, name.as_str().into(), &row, &NVME_HEALTH);
     run.row::<Drive>(0.0, title.number, name.as_str().into()).failing = failing(&row).into();
     Ok(())

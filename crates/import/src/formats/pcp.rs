@@ -26,10 +26,12 @@ pub const FORMAT: Format = Format {
         &CPU, &CPU_MEAN, &SYSTEM, &PRESSURE, &MEMINFO, &DISK, &INTERFACE, &LINK, &PROTOCOL, &SOFTNET, &PROCESS, &MOUNT,
     ],
     streamed: true,
-    starts: |lines| match lines.peek(0).and_then(DumpLine::of) {
+    starts: |lines| match lines.peek(0).and_then(DumpLine::parse) {
         Some(DumpLine::Title) => true,
-        Some(DumpLine::Description(_)) => lines.peek(1).and_then(DumpLine::of) == Some(DumpLine::Kind),
-        Some(DumpLine::Reading { .. }) => matches!(lines.peek(1).and_then(DumpLine::of), Some(DumpLine::Metric { .. })),
+        Some(DumpLine::Description(_)) => lines.peek(1).and_then(DumpLine::parse) == Some(DumpLine::Kind),
+        Some(DumpLine::Reading { .. }) => {
+            matches!(lines.peek(1).and_then(DumpLine::parse), Some(DumpLine::Metric { .. }))
+        }
         _ => false,
     },
     read,
@@ -168,7 +170,7 @@ enum DumpLine<'t> {
 }
 
 impl<'t> DumpLine<'t> {
-    fn of(text: &'t str) -> Option<Self> {
+    fn parse(text: &'t str) -> Option<Self> {
         const TITLES: [&str; 6] = [
             "Note: timezone set to",
             "Log Label (Log Format Version ",
@@ -208,7 +210,7 @@ impl<'t> DumpLine<'t> {
 fn is_damaged(text: &str) -> bool {
     const BEGINNINGS: [&str; 4] = ["PMID: ", "Semantics: ", "Data Type:", "inst ["];
     let text = text.trim();
-    DumpLine::of(text).is_none()
+    DumpLine::parse(text).is_none()
         && (BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
             || is_identity(text.split_whitespace().next().unwrap_or_default())
             || text.contains("] value ")
@@ -291,7 +293,7 @@ struct Values {
 
 impl Values {
     fn row(&self) -> TableRow {
-        TableRow::of(self.line, "", self.numbers.iter().cloned()).until(self.last_line)
+        TableRow::new(self.line, "", self.numbers.iter().cloned()).until(self.last_line)
     }
 
     fn number(&self, name: &str) -> Option<f64> {
@@ -338,7 +340,7 @@ struct Dump {
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     const EXPECTED: &str = "a metric or instance with its value, as pmlogdump prints it";
     let mut dump = Dump::default();
-    let is_own = |text: &str| DumpLine::of(text).is_some();
+    let is_own = |text: &str| DumpLine::parse(text).is_some();
     loop {
         let goes_on = |text: &str| is_own(text) || is_damaged(text);
         if let Some((blanks, _)) = lines.peek_past_blanks(0).filter(|(_, text)| goes_on(text)) {
@@ -362,7 +364,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
 
 impl Dump {
     fn take(&mut self, line: &TextLine, lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
-        match DumpLine::of(&line.text) {
+        match DumpLine::parse(&line.text) {
             Some(DumpLine::Host(host)) => run.host = Some(host.into()),
             Some(DumpLine::Description(names)) => self.described = Some(first_known(names).to_owned()),
             Some(DumpLine::Units(units)) => {
@@ -528,7 +530,7 @@ fn cpu(run: &mut ToolRun, reading: &Reading, thing: &str, values: &Values) {
 fn cpu_mean(run: &mut ToolRun, reading: &Reading, _: &str, values: &Values) {
     let Some(processors) = reading.processors.filter(|count| *count >= 1.0) else { return };
     let numbers = values.numbers.iter().map(|(name, sum)| (name.clone(), sum / processors));
-    let row = TableRow::of(values.line, "", numbers);
+    let row = TableRow::new(values.line, "", numbers);
     run.counts::<CpuMean>(reading.elapsed, MachineKey, &row, &CPU_MEAN);
 }
 
@@ -727,16 +729,19 @@ mod tests {
     #[test]
     fn lines_of_a_dump() {
         let metric = |names, value| Some(DumpLine::Metric { names, value });
-        assert_eq!(DumpLine::of("    60.28.156 (mem.x): No values returned!"), metric("mem.x", "No values returned!"));
+        assert_eq!(
+            DumpLine::parse("    60.28.156 (mem.x): No values returned!"),
+            metric("mem.x", "No values returned!")
+        );
         let named = Some(DumpLine::Instance { name: "000012 a \"b\" or c", value: "\"S\"" });
-        assert_eq!(DumpLine::of("   inst [12 or \"000012 a \"b\" or c\"] value \"S\""), named);
+        assert_eq!(DumpLine::parse("   inst [12 or \"000012 a \"b\" or c\"] value \"S\""), named);
         for text in ["Thu Nov 26 03:17:27.9 2026 (0.000000) 1763000000 1 metric", "Thu Nov 26 03:17:27.9 2026 1 metric"]
         {
-            let Some(DumpLine::Reading { at, metrics: Some(1) }) = DumpLine::of(text) else { panic!("{text}") };
+            let Some(DumpLine::Reading { at, metrics: Some(1) }) = DumpLine::parse(text) else { panic!("{text}") };
             assert!(at.date.is_some(), "{text}");
         }
         for damaged in ["2026 569 metrics", "inst [0 or \"a\"] value 1 inst [1 or \"b\"] value 2", "60.0.4 value 1"] {
-            assert!(DumpLine::of(damaged).is_none() && is_damaged(damaged), "{damaged}");
+            assert!(DumpLine::parse(damaged).is_none() && is_damaged(damaged), "{damaged}");
         }
     }
 }

@@ -11,7 +11,7 @@ pub const FORMAT: Format = Format {
     lacks: "hardware counters, which are not evaluated",
     programs: &[word("perf")],
     columns: &[&SYSTEM, &FAULTS, &TASK],
-    starts: |lines| lines.next_is(|line| PerfScope::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| PerfScope::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -39,7 +39,7 @@ enum PerfScope {
 
 impl PerfScope {
     /// Parses ` Performance counter stats for 'system wide':`.
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let rest = line.trim_start().strip_prefix("Performance counter stats for ")?;
         if rest.starts_with("'system wide'") {
             return Some(Self::Machine);
@@ -51,10 +51,10 @@ impl PerfScope {
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
-    let Some(scope) = lines.take().and_then(|line| PerfScope::of(&line.text)) else { return Ok(()) };
+    let Some(scope) = lines.take().and_then(|line| PerfScope::parse(&line.text)) else { return Ok(()) };
     let mut counts: Vec<(String, f64)> = Vec::new();
     let mut elapsed = None;
-    while let Some(line) = lines.take_past_blanks_if(|text| text.starts_with(' ') && PerfScope::of(text).is_none()) {
+    while let Some(line) = lines.take_past_blanks_if(|text| text.starts_with(' ') && PerfScope::parse(text).is_none()) {
         let text = line.text.split('#').next().unwrap_or_default().trim();
         if text.split(' ').next().is_some_and(ran_together) {
             return Err(lines.refuse_at(&line, "a count and the name of an event"));
@@ -72,7 +72,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         run.note("perf stat", "its duration is missing, so there are no rates", "include its output to the end");
         return Ok(());
     };
-    let row = TableRow::of(begin, "", counts.into_iter().map(|(name, count)| (name, count / seconds)));
+    let row = TableRow::new(begin, "", counts.into_iter().map(|(name, count)| (name, count / seconds)));
     let interval = ReportInterval { from: 0.0, to: seconds };
     match scope {
         PerfScope::Machine => {

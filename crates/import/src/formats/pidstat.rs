@@ -225,7 +225,7 @@ impl OpenProcess {
 fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     let Some(open) = open.take() else { return };
     // If a name occurs twice, the first column counts.
-    let mut row = TableRow::of(open.row.line, "", open.threads);
+    let mut row = TableRow::new(open.row.line, "", open.threads);
     row.extend(open.row);
     if !open.is_whole {
         row.remove(&OF_FIRST_THREAD);
@@ -261,7 +261,7 @@ fn record(
 ) {
     let id = |name: &str| fields.get(columns.iter().position(|c| c == name)?).and_then(|id| id.parse::<u32>().ok());
     let numbers = columns.iter().zip(fields).filter_map(|(name, field)| Some((name.clone(), number(field)?)));
-    let mut row = TableRow::of(line, "", numbers);
+    let mut row = TableRow::new(line, "", numbers);
     if interval.seconds() <= 0.0 {
         if interval.to > 0.0 {
             // Two tables have the same second.

@@ -36,7 +36,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (time, fields) = fields_of(text)?;
         let columns = LAYOUTS.into_iter().find(|columns| fits(columns, &fields, time.is_none()));
         let columns = columns.or_else(|| is_of_storage(&fields).then_some(STORAGE))?;
@@ -89,11 +89,11 @@ fn is_of_storage(fields: &[&str]) -> bool {
 /// Returns the row that begins at the next line, and the number of its lines: a mail program may have broken it.
 fn next_row(lines: &mut Lines<'_>) -> Option<(Row, usize)> {
     let first = lines.peek(0).filter(|text| fields_of(text).is_some())?.to_owned();
-    if let Some(row) = Row::of(&first) {
+    if let Some(row) = Row::parse(&first) {
         return Some((row, 1));
     }
     let second = lines.peek(1)?;
-    Row::of(&format!("{first} {second}")).map(|row| (row, 2))
+    Row::parse(&format!("{first} {second}")).map(|row| (row, 2))
 }
 
 fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
@@ -154,7 +154,7 @@ mod tests {
         let written = |kib: f64| Some((kib * KIB).round());
         assert_eq!(rates, [(Some(0.0), written(51_820.80)), (Some(4.0 * KIB), written(50_977.60))]);
         for line in ["19:03:40 0 18820 0.00 51820.80 0.00 rsync", "19:03:40 0 18820 0 51820 0 0 rsync"] {
-            assert!(Row::of(line).is_none(), "{line}");
+            assert!(Row::parse(line).is_none(), "{line}");
         }
     }
 
@@ -166,8 +166,12 @@ mod tests {
         let changes = window.changes::<Process>();
         let rates: Vec<_> = changes.iter().map(|c| c.rate(|p| p.system).map(|r| (r / 1e6).round())).collect();
         assert_eq!(rates, [Some(614.0), Some(608.0)]);
-        assert!(Row::of("Average:       0    0.00    0.00    0.80    0.00    0.00    0.10    0.00   99.10").is_none());
-        assert!(Row::of("05:06:50 PM  1000       812   40.50    1.50    0.00    0.25   42.00     -  tmux").is_none());
+        assert!(
+            Row::parse("Average:       0    0.00    0.00    0.80    0.00    0.00    0.10    0.00   99.10").is_none()
+        );
+        assert!(
+            Row::parse("05:06:50 PM  1000       812   40.50    1.50    0.00    0.25   42.00     -  tmux").is_none()
+        );
     }
 
     const ROWS: &str = "05:06:50 PM     0     13702    0.00   92.00    0.00    8.00   92.00     6  kworker/6:3+pm\n\
@@ -195,8 +199,8 @@ mod tests {
             "05:06:50 PM 0 13702 0.00 92.00 0.00 8.00 92.00 6",
             "0 13702 0.00 92.00 0.00 8.00 92.00 6 kworker",
         ] {
-            assert!(Row::of(row).is_none(), "{row}");
+            assert!(Row::parse(row).is_none(), "{row}");
         }
-        assert_eq!(Row::of("17:06:50 0 812 1.00 2.00 0.00 3.00 6 dd").unwrap().columns.len(), 8);
+        assert_eq!(Row::parse("17:06:50 0 812 1.00 2.00 0.00 3.00 6 dd").unwrap().columns.len(), 8);
     }
 }

@@ -13,7 +13,7 @@ pub const FORMAT: Format = Format {
     programs: &[partly_read("mysql"), partly_read("mariadb"), partly_read("mysqladmin")],
     files: &["processlist"],
     starts: |lines| {
-        lines.next_is(|line| Layout::of(line).is_some())
+        lines.next_is(|line| Layout::parse(line).is_some())
             || lines.next_is(is_record)
                 && lines.peek(1).and_then(field).is_some_and(|(name, _)| name.eq_ignore_ascii_case(COLUMNS[0]))
                 && lines.peek(2).and_then(field).is_some_and(|(name, _)| name.eq_ignore_ascii_case(COLUMNS[1]))
@@ -37,7 +37,7 @@ enum Layout {
 }
 
 impl Layout {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let line = line.trim_end().to_ascii_lowercase();
         line.split(['|', '\t', ' ']).filter(|word| !word.is_empty()).take(COLUMNS.len()).eq(COLUMNS).then_some(())?;
         if let Some(separator) = ['|', '\t'].into_iter().find(|separator| line.contains(*separator)) {
@@ -68,7 +68,7 @@ impl Layout {
         cells.iter_mut().for_each(|cell| *cell = cell.trim());
         cells.first().filter(|id| is_number(id))?;
         let is_whole = cells.len() >= COLUMNS.len() && number(cells[5]).is_some() && self.reaches_last(line);
-        Some(is_whole.then(|| Session::of(|at| cells[at])))
+        Some(is_whole.then(|| Session::from_cell(|at| cells[at])))
     }
 
     /// Returns true if a row is as long as its header: a row that a mail program broke is shorter.
@@ -107,7 +107,7 @@ struct Session {
 }
 
 impl Session {
-    fn of<'t>(cell: impl Fn(usize) -> &'t str) -> Self {
+    fn from_cell<'t>(cell: impl Fn(usize) -> &'t str) -> Self {
         let is_list = cell(7).to_ascii_lowercase().contains("processlist");
         Self {
             id: cell(0).to_owned(),
@@ -131,7 +131,7 @@ fn rows(lines: &mut Lines<'_>, layout: &Layout) -> Result<Vec<Session>, Refusal>
     let mut sessions = Vec::new();
     loop {
         // The lines of the frame are already blank, and a statement may have several lines.
-        let is_end = |text: &str| text.contains(" in set (") || Layout::of(text).is_some() || is_command(text);
+        let is_end = |text: &str| text.contains(" in set (") || Layout::parse(text).is_some() || is_command(text);
         let is_rest = |text: &str| layout.row(text).is_none() && !is_end(text);
         let rest = (0..MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_rest)).count();
         let Some(row) = lines.peek(rest).and_then(|text| layout.row(text)) else { return Ok(sessions) };
@@ -160,14 +160,14 @@ fn records(lines: &mut Lines<'_>) -> Vec<Session> {
                 values[at] = value.to_owned();
             }
         }
-        sessions.push(Session::of(|at| &values[at]));
+        sessions.push(Session::from_cell(|at| &values[at]));
     }
     sessions
 }
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
-    let sessions = match lines.peek(0).and_then(Layout::of) {
+    let sessions = match lines.peek(0).and_then(Layout::parse) {
         Some(layout) => {
             lines.skip(1);
             rows(lines, &layout)?

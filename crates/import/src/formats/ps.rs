@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     lacks: "current CPU use: C and %CPU are averages over each process's lifetime",
     programs: &[partly_read("ps")],
     files: &["ps"],
-    starts: |lines| lines.next_is(|line| TaskColumns::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| TaskColumns::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
-    let Some(columns) = lines.peek(0).and_then(TaskColumns::of) else { return Ok(()) };
+    let Some(columns) = lines.peek(0).and_then(TaskColumns::parse) else { return Ok(()) };
     lines.skip(1);
     read_tasks(lines, run, LIFETIME, &columns, TaskKind::Unknown)?;
     run.note(

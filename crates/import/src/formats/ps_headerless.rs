@@ -111,7 +111,7 @@ fn is_time(text: &str) -> bool {
 }
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
-    let Some(columns) = lines.peek(0).and_then(columns_of).and_then(TaskColumns::of) else { return Ok(()) };
+    let Some(columns) = lines.peek(0).and_then(columns_of).and_then(TaskColumns::parse) else { return Ok(()) };
     read_tasks(lines, run, LIFETIME, &columns, TaskKind::Processes)?;
     run.note(
         "current CPU use",

@@ -47,7 +47,7 @@ impl View {
         (Self::Checkpointer, &["num_timed", "num_requested"]),
     ];
 
-    fn of(columns: &[String]) -> Option<Self> {
+    fn from_columns(columns: &[String]) -> Option<Self> {
         let has_all = |wanted: &[&str]| wanted.iter().all(|name| columns.iter().any(|column| column == name));
         Self::COLUMNS.iter().find(|(_, wanted)| has_all(wanted)).map(|(view, _)| *view)
     }
@@ -88,14 +88,14 @@ fn table_that_starts(lines: &mut Lines<'_>) -> Option<Table> {
             };
             names.push(name.trim().to_owned());
         }
-        return View::of(&names).map(|view| Table { view, columns: Vec::new() });
+        return View::from_columns(&names).map(|view| Table { view, columns: Vec::new() });
     }
     if !first.contains('|') {
         return None;
     }
     let columns = cells(first);
     let ruled = lines.peek(1).is_some_and(|line| is_ruler(line) && line.matches('+').count() + 1 == columns.len());
-    let view = View::of(&columns).filter(|_| ruled)?;
+    let view = View::from_columns(&columns).filter(|_| ruled)?;
     Some(Table { view, columns })
 }
 
@@ -229,8 +229,9 @@ fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
     let is_complete = |row: &ViewRow| rows.iter().all(|other| other.values.len() <= row.values.len());
     let are_all = rows.iter().all(is_complete) && !lines.peek_past_blanks(0).is_some_and(|(_, next)| is_record(next));
     // A line that does not continue the record may be the rest of a broken line.
-    let goes_on =
-        |next: &str| is_record(next) || next.contains('|') && !is_command(next) && View::of(&cells(next)).is_none();
+    let goes_on = |next: &str| {
+        is_record(next) || next.contains('|') && !is_command(next) && View::from_columns(&cells(next)).is_none()
+    };
     let is_cut = lines.next_is(|next| !next.trim().is_empty())
         && (1..3).any(|at| lines.peek(at).is_some_and(goes_on))
         && !lines.next_is(is_command);

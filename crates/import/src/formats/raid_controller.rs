@@ -16,7 +16,7 @@ pub const MEGACLI: Format = Format {
     lacks: "rates; which device of the kernel an array is",
     programs: &[partly_read("MegaCli"), partly_read("MegaCli64"), partly_read("megacli")],
     files: &["megacli"],
-    starts: |lines| lines.next_is(|line| MegaCliPart::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| MegaCliPart::parse(line).is_some()),
     read: read_megacli,
     ..Format::NEW
 };
@@ -31,7 +31,7 @@ pub const STORCLI: Format = Format {
     starts: |lines| {
         lines.next_is(|line| storcli_controller(line).is_some())
             && lines.peek(1).and_then(storcli_field).is_some_and(|(name, _)| name == "Status")
-            || lines.next_is(|line| StorcliPart::of(line).is_some())
+            || lines.next_is(|line| StorcliPart::parse(line).is_some())
                 && (1..=2).any(|at| lines.peek(at).is_some_and(is_rule))
     },
     read: read_storcli,
@@ -98,7 +98,7 @@ enum MegaCliPart<'t> {
 }
 
 impl<'t> MegaCliPart<'t> {
-    fn of(line: &'t str) -> Option<Self> {
+    fn parse(line: &'t str) -> Option<Self> {
         let (name, value) = field(line)?;
         match name {
             "Virtual Drive" | "Virtual Disk" => Some(Self::VirtualDrive(value.split(' ').next()?)),
@@ -148,7 +148,7 @@ fn read_megacli(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) 
         {
             prefix = prefix_of(number);
         }
-        match MegaCliPart::of(&text) {
+        match MegaCliPart::parse(&text) {
             Some(MegaCliPart::VirtualDrive(number)) => {
                 let array = format!("virtual drive {prefix}{number}");
                 run.row::<Array>(0.0, at, array.as_str().into()).level = SOME_LEVEL.into();
@@ -238,7 +238,7 @@ enum StorcliPart<'t> {
 }
 
 impl<'t> StorcliPart<'t> {
-    fn of(line: &'t str) -> Option<Self> {
+    fn parse(line: &'t str) -> Option<Self> {
         let title = line.trim().trim_end_matches(':').trim_end();
         match title {
             "VD LIST" | "Virtual Drives" => Some(Self::VirtualDrives),
@@ -330,7 +330,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) 
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // Legends have all abbreviations on one line.
     let is_own = |text: &str| {
-        let is_title = text.trim_end().ends_with(" :") || StorcliPart::of(text).is_some();
+        let is_title = text.trim_end().ends_with(" :") || StorcliPart::parse(text).is_some();
         let is_known = is_title || is_rule(text) || storcli_field(text).is_some() || is_data(text);
         !is_command(text) && (is_known || text.contains('|'))
     };
@@ -340,7 +340,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) 
             controller = format!("controller {number}");
             groups.clear();
         }
-        let part = StorcliPart::of(&text);
+        let part = StorcliPart::parse(&text);
         if let Some(StorcliPart::Drive(controller, enclosure, slot)) = part {
             prefix = prefix_of(controller);
             drive = Some(format!("{prefix}{enclosure}:{slot}"));

@@ -110,7 +110,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     let number_of = |name: &str| fields.get(name).and_then(|(_, value)| number(value));
     let instance = number_of("tcp_port").map_or_else(|| "Redis".to_owned(), |port| format!("Redis:{port}"));
     let numbers = fields.iter().filter_map(|(name, (_, value))| Some((name.clone(), number(value)?)));
-    let row = TableRow::of(begin, "", numbers).until(end);
+    let row = TableRow::new(begin, "", numbers).until(end);
     let database = run.counts(0.0, instance.as_str().into(), &row, &COLUMNS);
     database.product = "Redis".into();
     // 0 is unlimited.

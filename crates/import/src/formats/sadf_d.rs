@@ -13,7 +13,7 @@ pub const FORMAT: Format = Format {
     shows: "what the reports of sar cover, with times",
     lacks: "processes",
     streamed: true,
-    starts: |lines| lines.next_is(|line| Header::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| Header::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -32,11 +32,11 @@ struct Header {
 }
 
 impl Header {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let names: Vec<&str> = line.strip_prefix(HEADER)?.trim_end().split(';').collect();
         let names = names.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let fields: Vec<&str> = names.iter().map(String::as_str).collect();
-        Some(Self { report: SarReport::of(&fields), names, line: 0 })
+        Some(Self { report: SarReport::from_header(&fields), names, line: 0 })
     }
 }
 
@@ -49,7 +49,7 @@ struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    fn of(line: &'t str) -> Option<Self> {
+    fn parse(line: &'t str) -> Option<Self> {
         let mut fields = line.trim_end().split(';');
         let (host, interval, time) = (fields.next()?, fields.next()?, fields.next()?);
         let at = clock::epoch_time(time).or_else(|| clock::date_line(time))?;
@@ -68,7 +68,7 @@ impl<'t> Row<'t> {
         };
         let numbers = header.names.iter().zip(&self.fields).skip(labels);
         let numbers: Option<Vec<_>> = numbers.map(|(name, field)| Some((name.clone(), number(field)?))).collect();
-        (self.fields.len() == header.names.len()).then_some(TableRow::of(line, label, numbers?))
+        (self.fields.len() == header.names.len()).then_some(TableRow::new(line, label, numbers?))
     }
 }
 
@@ -81,16 +81,16 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     let mut cursors: BTreeMap<Vec<String>, Cursor> = BTreeMap::new();
     let mut header: Option<Header> = None;
     let is_header = |text: &str| text.starts_with('#') && text.contains(';');
-    let is_own = |text: &str| is_header(text) || Row::of(text).is_some();
+    let is_own = |text: &str| is_header(text) || Row::parse(text).is_some();
     let is_damaged = |text: &str| text.matches(';').count() > 2;
     while let Some(line) = lines.take_own(is_own, is_damaged, EXPECTED)? {
         if is_header(&line.text) {
             // The rows below a damaged header belong to another table.
-            let own = Header::of(&line.text).map(|own| Header { line: line.number, ..own });
+            let own = Header::parse(&line.text).map(|own| Header { line: line.number, ..own });
             header = lines.keep(own.ok_or_else(|| lines.refuse_at(&line, format!("a header: {HEADER}"))))?;
             continue;
         }
-        let (Some(row), Some(header)) = (Row::of(&line.text), &header) else { continue };
+        let (Some(row), Some(header)) = (Row::parse(&line.text), &header) else { continue };
         // Counters restart when the machine is restarted.
         let Some(report) = header.report.filter(|_| row.interval > 0.0) else { continue };
         run.host.get_or_insert_with(|| row.host.into());

@@ -50,7 +50,7 @@ fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
 
 /// Returns the fields of a header of averages, if the rows above them were cut off: `Average:        CPU     %user ...`.
 fn averages(line: &str) -> Option<Vec<&str>> {
-    clock::averaged_fields(line).filter(|fields| SarReport::of(fields).is_some())
+    clock::averaged_fields(line).filter(|fields| SarReport::from_header(fields).is_some())
 }
 
 /// Returns the word that begins a line of averages, in the language of the program.
@@ -61,7 +61,7 @@ fn first_word(line: &str) -> &str {
 /// Returns true if a line is one of averages: a header, or a line that begins with the word of such a header.
 fn is_average(line: &str, word: Option<&str>) -> bool {
     let own = first_word(line);
-    let is_header = |fields: Vec<&str>| SarReport::of(&fields).is_some() || is_skipped(&fields);
+    let is_header = |fields: Vec<&str>| SarReport::from_header(&fields).is_some() || is_skipped(&fields);
     ["Average", "Summary"].contains(&own)
         || clock::averaged_fields(line).is_some_and(|fields| word == Some(own) || is_header(fields))
 }
@@ -71,7 +71,7 @@ fn untimed_header(lines: &mut Lines<'_>, at: usize) -> Option<(&'static SarRepor
     let columns = lines.peek(at + 1).and_then(timed).map(|(_, fields)| fields.len())?;
     let line = lines.peek(at).filter(|line| line.starts_with(char::is_whitespace) && timed(line).is_none())?;
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let report = SarReport::of(&fields).filter(|_| fields.len() == columns)?;
+    let report = SarReport::from_header(&fields).filter(|_| fields.len() == columns)?;
     Some((report, fields.into_iter().map(str::to_owned).collect()))
 }
 
@@ -80,7 +80,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
         return true;
     }
     let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
-    SarReport::of(&fields).is_some() || is_skipped(&fields) || headerless(&fields).is_some()
+    SarReport::from_header(&fields).is_some() || is_skipped(&fields) || headerless(&fields).is_some()
 }
 
 /// Returns true if a header is mpstat's: it has interrupts beside CPU time, or their share before steal.
@@ -122,7 +122,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun, ow
             word = Some(first_word(&text).to_owned());
             is_after_average = true;
             let fields = clock::averaged_fields(&text).filter(|_| do_count).unwrap_or_default();
-            if let Some(report) = SarReport::of(&fields) {
+            if let Some(report) = SarReport::from_header(&fields) {
                 reader.stamp = None;
                 reader.header(lines, None, report, &fields);
             } else if reader.table.is_some() && do_count && !is_skipped(&fields) {
@@ -135,7 +135,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun, ow
             }
         } else if let Some((time, fields)) = timed(&text).filter(|_| !are_alone) {
             let stamp = text.split_whitespace().count() - fields.len();
-            if let Some(report) = SarReport::of(&fields) {
+            if let Some(report) = SarReport::from_header(&fields) {
                 lines.skip(blanks);
                 // The output of a second mpstat run is not an average since boot.
                 if reader.is_since_boot() && reader.run.start.time != Some(time) {
@@ -183,7 +183,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun, ow
 fn skip_report(lines: &mut Lines<'_>) {
     lines.skip(1);
     while lines.peek(0).and_then(timed).is_some_and(|(_, fields)| {
-        SarReport::of(&fields).is_none() && !is_skipped(&fields) && fields.iter().any(|f| number(f).is_some())
+        SarReport::from_header(&fields).is_none() && !is_skipped(&fields) && fields.iter().any(|f| number(f).is_some())
     }) {
         lines.skip(1);
     }

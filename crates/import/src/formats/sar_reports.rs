@@ -68,7 +68,7 @@ pub fn is_skipped(header: &[&str]) -> bool {
 }
 
 impl SarReport {
-    pub fn of(header: &[&str]) -> Option<&'static Self> {
+    pub fn from_header(header: &[&str]) -> Option<&'static Self> {
         let ends = [header.first(), header.last()];
         let labelled = |r: &&SarReport| r.label.is_none_or(|label| ends.contains(&Some(&label)));
         REPORTS.iter().filter(labelled).find(|r| r.marks.iter().all(|mark| header.contains(mark)))
@@ -108,17 +108,17 @@ pub fn headerless(fields: &[&str]) -> Option<(&'static SarReport, &'static [&'st
     ];
     let device = fields.first()?.strip_prefix("dev").is_some_and(|n| n.contains('-'));
     if device && fields.len() == 1 + TRANSFERS.len() {
-        return Some((SarReport::of(&["DEV", "tps"])?, TRANSFERS));
+        return Some((SarReport::from_header(&["DEV", "tps"])?, TRANSFERS));
     }
     if let Some(names) = shares(fields) {
-        return Some((SarReport::of(&["CPU", "%idle"])?, names));
+        return Some((SarReport::from_header(&["CPU", "%idle"])?, names));
     }
     let numbers: Vec<f64> = fields.iter().map(|f| number(f)).collect::<Option<_>>()?;
     let &[free, _, used, percent, buffers, cached, ..] = &numbers[..] else { return None };
     // %memused is a share of all memory, most of which is in the other columns.
     let all = used / (percent / 100.0);
     let fits = numbers.len() == KBMEM.len() && (all / (free + used + buffers + cached) - 1.0).abs() < 0.02;
-    fits.then_some((SarReport::of(&["kbmemfree"])?, KBMEM))
+    fits.then_some((SarReport::from_header(&["kbmemfree"])?, KBMEM))
 }
 
 /// Returns the columns of CPU shares: five or six of them that add up to 100 have only one order.
@@ -205,7 +205,7 @@ fn memory(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     host(run, interval, row, &MEMORY);
     let share = row.get("%memused").map(|percent| percent / 100.0).filter(|share| *share > 0.0);
     if let Some((used, share)) = row.get("kbmemused").zip(share) {
-        let total = TableRow::of(row.line, "", [("total".to_owned(), used / share)]).until(row.last_line);
+        let total = TableRow::new(row.line, "", [("total".to_owned(), used / share)]).until(row.last_line);
         host(run, interval, &total, &ALL_MEMORY);
     }
 }

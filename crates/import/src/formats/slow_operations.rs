@@ -30,7 +30,7 @@ pub const FORMAT: Format = Format {
         program("runqslower-bpfcc"),
     ],
     streamed: true,
-    starts: |lines| lines.next_is(|line| limit(line).is_some() || List::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| limit(line).is_some() || List::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -61,7 +61,7 @@ enum List {
 }
 
 impl List {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["TIME", "COMM", "PID", "T", "BYTES", "OFF_KB", "LAT(ms)", "FILENAME"] => Some(Self::Operations),
@@ -122,8 +122,8 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
         slower_than = Some(titled);
         lines.skip(1);
     }
-    let Some(header) = lines.take_past_blanks_if(|text| List::of(text).is_some()) else { return Ok(()) };
-    let Some(list) = List::of(&header.text) else { return Ok(()) };
+    let Some(header) = lines.take_past_blanks_if(|text| List::parse(text).is_some()) else { return Ok(()) };
+    let Some(list) = List::parse(&header.text) else { return Ok(()) };
     let mut times: BTreeMap<SlowOperation, (u32, Vec<(u32, u64)>)> = BTreeMap::new();
     let is_damaged =
         |text: &str| text.split_whitespace().next().is_some_and(|word| clock::time_of_day(&[word]).is_some());

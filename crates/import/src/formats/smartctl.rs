@@ -115,7 +115,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
         .or(unnamed)
         .filter(|_| failing.is_some() || !health.is_empty())
     {
-        let row = TableRow::of(start, "", health);
+        let row = TableRow::new(start, "", health);
         let failing = larger(failing, nvme::failing(&row));
         for columns in [&ATA_HEALTH, &SCSI_HEALTH, &NVME_HEALTH] {
             run.counts(0.0, drive.into(), &row, columns);

@@ -8,7 +8,7 @@ pub const FORMAT: Format = Format {
     versions: "smartmontools 5 to 7: in a system log, a mail, or alone",
     shows: "drives that hold sectors they cannot read, that assess themselves as failing, or whose logs of errors and self-tests grow",
     lacks: "other warnings of smartd, such as temperatures and attributes that changed",
-    starts: |lines| lines.next_is(|line| Warning::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| Warning::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -23,7 +23,7 @@ struct Warning<'l> {
 }
 
 impl<'l> Warning<'l> {
-    fn of(line: &'l str) -> Option<Self> {
+    fn parse(line: &'l str) -> Option<Self> {
         let (_, rest) = line.split_once("Device: /dev/")?;
         let (device, what) = rest.split_once(", ")?;
         let device = device.split([' ', '[']).next()?;
@@ -41,8 +41,8 @@ impl<'l> Warning<'l> {
 }
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
-    while let Some(line) = lines.take_past_blanks_if(|text| Warning::of(text).is_some()) {
-        let Some(warning) = Warning::of(&line.text) else { break };
+    while let Some(line) = lines.take_past_blanks_if(|text| Warning::parse(text).is_some()) {
+        let Some(warning) = Warning::parse(&line.text) else { break };
         let row = run.row::<Drive>(0.0, line.number, warning.device.into());
         if let Some(unreadable) = warning.unreadable {
             row.unreadable = unreadable.into();

@@ -74,7 +74,8 @@ fn is_listener(line: &str) -> bool {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let fields = fields.strip_prefix(&["tcp"]).unwrap_or(&fields);
     fields.first() == Some(&"LISTEN")
-        && SocketColumns::of(&fields[1..]).is_some_and(|s| address(s.local).is_some() && address(s.remote).is_some())
+        && SocketColumns::from_fields(&fields[1..])
+            .is_some_and(|s| address(s.local).is_some() && address(s.remote).is_some())
 }
 
 fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
@@ -112,7 +113,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
         }
         let begin = usize::from(protocol) + usize::from(has_state);
         let line = lines.number();
-        if let Some(socket) = NetlinkColumns::of(&fields[begin..]) {
+        if let Some(socket) = NetlinkColumns::from_fields(&fields[begin..]) {
             socket.record(run, line, &text);
             lines.skip(1);
             continue;
@@ -121,7 +122,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
             true => matches!(fields.first(), Some(&("tcp" | "udp"))),
             false => !is_of_other_family(&fields[begin..]),
         };
-        let socket = SocketColumns::of(&fields[begin..])
+        let socket = SocketColumns::from_fields(&fields[begin..])
             .ok_or_else(|| lines.refuse("a state, two queues, an address and port, and those of the peer"));
         lines.skip(1);
         let mut info = fields.get(begin + 4..).unwrap_or_default().join(" ");
@@ -183,7 +184,7 @@ impl NetlinkColumns {
     /// Protocols that ss names differently from the kernel's headers.
     const NAMES: [(&str, usize); 5] = [("rtnl", 0), ("fw", 3), ("tcpdiag", 4), ("nft", 12), ("genl", 16)];
 
-    fn of(fields: &[&str]) -> Option<Self> {
+    fn from_fields(fields: &[&str]) -> Option<Self> {
         let &[receive, send, local, "*", ..] = fields else { return None };
         let (protocol, port) = local.split_once(':')?;
         let (receive_queue, _) = (number(receive)?, number(send)?);
@@ -235,7 +236,7 @@ struct SocketColumns<'t> {
 }
 
 impl<'t> SocketColumns<'t> {
-    fn of(fields: &[&'t str]) -> Option<Self> {
+    fn from_fields(fields: &[&'t str]) -> Option<Self> {
         let &[receive, send, local, remote, ..] = fields else { return None };
         let (receive_queue, send_queue) = (number(receive)?, number(send)?);
         (local.contains(':') && remote.contains(':')).then_some(Self { receive_queue, send_queue, local, remote })
@@ -252,7 +253,7 @@ impl<'t> SocketColumns<'t> {
             run.row::<Process>(0.0, line, process(pid)).command = name.into();
             f64::from(pid)
         });
-        let memory = SocketMemory::of(info);
+        let memory = SocketMemory::parse(info);
         let drops = memory.drops.map(Into::into).unwrap_or_default();
         if udp {
             let row = run.row::<Datagram>(0.0, line, key);

@@ -22,7 +22,7 @@ pub struct SocketMemory {
 }
 
 impl SocketMemory {
-    pub fn of(words: &str) -> Self {
+    pub fn parse(words: &str) -> Self {
         let list = value(words, "skmem").map(|list| list.trim_matches(['(', ')'])).unwrap_or_default();
         let find = |name: &str| list.split(',').find_map(|part| part.strip_prefix(name)).and_then(number);
         Self { receive_buffer: find("rb"), send_buffer: find("tb"), drops: find("d").map(|n| n as u64) }
@@ -64,7 +64,7 @@ pub fn record_tcp_info(run: &mut ToolRun, line: u32, key: SocketKey, words: &str
     if value(words, "rto").and_then(number).is_none() {
         return;
     }
-    let mut row = TableRow::of(line, "", values(without_cut_end(words)));
+    let mut row = TableRow::new(line, "", values(without_cut_end(words)));
     // The words must not have been joined either.
     let is_one = |word: &str| word.contains('(') || word.matches(':').count() < 2;
     let is_whole = LAST.iter().any(|name| value(words, name).is_some()) && words.split_whitespace().all(is_one);
@@ -74,7 +74,7 @@ pub fn record_tcp_info(run: &mut ToolRun, line: u32, key: SocketKey, words: &str
     let is_too_old = row.get("bytes_acked").is_some_and(|bytes| bytes > 0.0);
     let zeros = zeros.filter(|(name, _)| *name != "data_segs_out" || !is_too_old);
     let zeros: Vec<_> = zeros.map(|(name, _)| ((*name).to_owned(), 0.0)).collect();
-    row.extend(TableRow::of(line, "", zeros));
+    row.extend(TableRow::new(line, "", zeros));
     let connection = run.counts(0.0, key, &row, &INFO);
     let is_limited = words.contains("app_limited");
     if connection.delivery_rate.get().is_some() && (is_whole || is_limited) {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((row.busy_time.get(), row.rwnd_limited.get()), (Some(2_345_000_000), Some(12_000_000)));
         assert_eq!((row.sndbuf_limited.get(), row.app_limited.get()), (Some(0), Some(0.0)));
         assert_eq!(row.congestion_control.get(), Some("cubic"));
-        assert_eq!(SocketMemory::of(WORDS).drops, Some(3));
+        assert_eq!(SocketMemory::parse(WORDS).drops, Some(3));
     }
 
     #[test]

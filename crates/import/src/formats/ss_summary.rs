@@ -53,7 +53,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         end = line.number;
         counts.extend(sockets(&line.text));
     }
-    let row = TableRow::of(begin, "ip", counts).until(end);
+    let row = TableRow::new(begin, "ip", counts).until(end);
     run.counts(0.0, interface("ip"), &row, &COUNTS);
     Ok(())
 }

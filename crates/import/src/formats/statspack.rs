@@ -52,13 +52,13 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         let text = &line.text;
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let values = DATABASE.pairs().filter_map(|(words, _)| Some((words.to_owned(), value_of(&plain, words)?)));
-        let row = TableRow::of(line.number, "", values);
+        let row = TableRow::new(line.number, "", values);
         let database = run.counts(0.0, instance.as_str().into(), &row, &DATABASE);
         // The first table of events is by share of the time; later ones repeat the events in other units.
         events |= text.starts_with("Top ") && (text.contains("Timed") || text.contains("Foreground Events"));
         events &= !text.starts_with("-> ");
         has_means |= events && text.contains("Wait Class");
-        match WaitEvent::of(text, has_means).filter(|_| events) {
+        match WaitEvent::parse(text, has_means).filter(|_| events) {
             Some(event) => event.record(database),
             None if events => lost.extend(SUMMED.iter().filter(|name| text.contains(**name))),
             None => {}
@@ -134,7 +134,7 @@ impl WaitEvent {
     /// Parses `log file sync     664,956      8,315      24.38`: waits, seconds, share. Since Oracle 10 the mean wait precedes
     /// the share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`. `has_mean` is true if the header
     /// shows the mean.
-    fn of(text: &str, has_mean: bool) -> Option<Self> {
+    fn parse(text: &str, has_mean: bool) -> Option<Self> {
         let text = text.trim_end();
         // Since Oracle 12, classes are cut to eight letters.
         let short = |class: &'static str| class.get(..8).unwrap_or(class);

@@ -47,7 +47,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
             let name = if nth == 1 { name.to_owned() } else { format!("{name} {nth}") };
             Some((name, number(value)?))
         });
-        let row = TableRow::of(line.number, "", values);
+        let row = TableRow::new(line.number, "", values);
         // The setting has four values, unless it was cut.
         if name != "kernel.sem" || value.split_whitespace().count() == 4 {
             record(run, &row, &IPC);

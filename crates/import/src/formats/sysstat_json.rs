@@ -198,7 +198,7 @@ impl DocumentStart {
             }
             numbers.push((column(name), number));
         }
-        Ok(TableRow::of(self.line, named.as_deref().unwrap_or_default(), numbers))
+        Ok(TableRow::new(self.line, named.as_deref().unwrap_or_default(), numbers))
     }
 
     fn check_shares(&self, row: TableRow) -> Result<TableRow, Refusal> {
@@ -284,7 +284,7 @@ fn record_sections(
     run: &mut ToolRun,
 ) -> ReadResult {
     for section in SECTIONS {
-        let Some(sar_report) = SarReport::of(section.1) else { continue };
+        let Some(sar_report) = SarReport::from_header(section.1) else { continue };
         for row in section.rows(report) {
             let row = start.row(row, section.2, |name| section.column(name))?;
             let row = if sar_report.is_cpu_shares() { start.check_shares(row)? } else { row };
@@ -307,7 +307,8 @@ mod tests {
 
     #[test]
     fn every_section_is_a_report_of_sar() {
-        let unknown = SECTIONS.iter().filter(|section| SarReport::of(section.1).is_none()).map(|section| section.0);
+        let unknown =
+            SECTIONS.iter().filter(|section| SarReport::from_header(section.1).is_none()).map(|section| section.0);
         assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&[&str]>::new());
     }
 

@@ -40,7 +40,7 @@ const MOST_ROWS: usize = 50_000;
 const THREADS: [&str; 3] = ["LWP", "TID", "SPID"];
 
 impl TaskColumns {
-    pub fn of(line: &str) -> Option<Self> {
+    pub fn parse(line: &str) -> Option<Self> {
         let names = crate::table::words(line);
         let has = |name: &str| names.iter().any(|n| n == name);
         // A header that is a comment belongs to sysstat.
@@ -269,7 +269,7 @@ fn read_rows(
             continue;
         };
         was_refused = false;
-        let task = ListedTask::of(lines.number(), columns, fields);
+        let task = ListedTask::new(lines.number(), columns, fields);
         rows += 1;
         if rows > MOST_ROWS {
             lines.skip(count);
@@ -323,7 +323,7 @@ struct ListedTask {
 }
 
 impl ListedTask {
-    fn of(line: u32, columns: &TaskColumns, fields: Vec<String>) -> Self {
+    fn new(line: u32, columns: &TaskColumns, fields: Vec<String>) -> Self {
         Self {
             line,
             pid: columns.pid(&fields),
@@ -346,7 +346,7 @@ enum FirstThread {
 }
 
 impl FirstThread {
-    fn of(first: u32, threads: &[ListedTask]) -> Self {
+    fn new(first: u32, threads: &[ListedTask]) -> Self {
         /// Tolerance: shares are rounded, and the files of threads are read one after another.
         const NEARLY: f64 = 0.9;
         /// Range around one full CPU, the maximum for a thread.
@@ -383,7 +383,7 @@ fn record_group(
         ThreadGroup::Process(pid) => *pid,
         ThreadGroup::SameMemory(_) => threads.iter().filter_map(|t| t.tid).min().unwrap_or_default(),
     };
-    let of_first = FirstThread::of(first, &threads);
+    let of_first = FirstThread::new(first, &threads);
     if let Some(row) = threads.iter_mut().find(|t| t.tid == Some(first)) {
         match of_first {
             FirstThread::AsPrinted => {}

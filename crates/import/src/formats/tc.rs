@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     lacks: "whose packets",
     programs: &[word("tc")],
     files: &["tc"],
-    starts: |lines| lines.next_is(|line| QdiscTitle::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| QdiscTitle::parse(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -32,7 +32,7 @@ struct QdiscTitle {
 impl QdiscTitle {
     /// Parses a title. A class does not name its device, which was on the command line; neither does a discipline if `dev` was
     /// given.
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [what @ ("qdisc" | "class"), kind, handle, ref rest @ ..] = words[..] else { return None };
         let after = |name: &str| rest.iter().position(|w| *w == name).and_then(|at| rest.get(at + 1)).copied();
@@ -60,7 +60,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
     let arguments: Vec<&str> = context.arguments().collect();
     let on_command_line = arguments.iter().position(|w| *w == "dev").and_then(|at| arguments.get(at + 1));
     let mut seen = Vec::new();
-    while let Some(mut title) = lines.peek(0).and_then(QdiscTitle::of) {
+    while let Some(mut title) = lines.peek(0).and_then(QdiscTitle::parse) {
         let line = lines.number();
         if title.device.is_empty() {
             title.device = on_command_line.copied().unwrap_or_default().to_owned();

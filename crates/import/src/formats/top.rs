@@ -199,7 +199,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
             let is_swap = seen_memory || text.split(':').next().is_some_and(|name| name.contains("Swap"));
             run.counts(interval.to, MachineKey, &row, if is_swap { &SWAP } else { &MEMORY });
             seen_memory = true;
-        } else if let Some(columns) = TaskColumns::of(&text).or_else(|| wrapped_columns(lines)) {
+        } else if let Some(columns) = TaskColumns::parse(&text).or_else(|| wrapped_columns(lines)) {
             lines.skip(1);
             return read_tasks(lines, run, interval, &columns, kind);
         } else if another_output_starts(lines, FORMAT.name) || !is_table_near(lines) {
@@ -214,7 +214,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
 fn is_table_near(lines: &mut Lines<'_>) -> bool {
     /// Maximum number of lines above the table.
     const MOST: usize = 6;
-    let is_header = |text: &str| TaskColumns::of(text).is_some() || begins_header(text);
+    let is_header = |text: &str| TaskColumns::parse(text).is_some() || begins_header(text);
     (1..=MOST).any(|at| lines.peek(at).is_some_and(is_header))
 }
 
@@ -226,7 +226,7 @@ fn begins_header(text: &str) -> bool {
 /// Joins a table whose header a mail program broke, and returns its columns.
 fn wrapped_columns(lines: &mut Lines<'_>) -> Option<TaskColumns> {
     let is_begun = lines.next_is(begins_header);
-    let joined = |lines: &mut Lines<'_>| lines.peek(0).and_then(TaskColumns::of);
+    let joined = |lines: &mut Lines<'_>| lines.peek(0).and_then(TaskColumns::parse);
     let columns = is_begun.then(|| lines.look_at_joined(joined)).flatten()?;
     lines.join_wrapped_table();
     Some(columns)
@@ -319,11 +319,11 @@ fn memory(line: u32, text: &str, is_swap: bool) -> Option<TableRow> {
         .windows(2)
         .filter_map(|pair| Some((pair[1].to_owned(), number(pair[0].trim_end_matches(['k', '+']))? * unit)));
     if kind == name.trim() || (is_english && amounts.contains("free")) {
-        return Some(TableRow::of(line, "", pairs));
+        return Some(TableRow::new(line, "", pairs));
     }
     let order = if is_swap { SWAP_ORDER } else { MEMORY_ORDER };
     let amounts = pairs.map(|(_, amount)| amount);
-    Some(TableRow::of(line, "", order.into_iter().map(str::to_owned).zip(amounts)))
+    Some(TableRow::new(line, "", order.into_iter().map(str::to_owned).zip(amounts)))
 }
 
 #[cfg(test)]

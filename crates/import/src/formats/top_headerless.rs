@@ -64,7 +64,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         while lines.take_if(is_listed).is_some() {}
         return Err(refusal);
     }
-    let Some(columns) = TaskColumns::of(COLUMNS) else { return Ok(()) };
+    let Some(columns) = TaskColumns::parse(COLUMNS) else { return Ok(()) };
     let result = read_tasks(lines, run, ReportInterval { from: 0.0, to: DELAY }, &columns, TaskKind::Unknown);
     run.note("the columns", "the rows have no header: top's own columns fit all of them", "include the header");
     result

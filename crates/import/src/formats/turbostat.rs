@@ -61,7 +61,7 @@ fn record(run: &mut ToolRun, at: f64, names: &[String], rows: &[TextLine]) {
     for line in rows {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
         let numbers = names.iter().zip(&fields).filter_map(|(name, field)| Some((name.clone(), number(field)?)));
-        let row = TableRow::of(line.number, "", numbers);
+        let row = TableRow::new(line.number, "", numbers);
         match cpu_at.and_then(|at| cpu(&fields, at)) {
             Some(cpu) => {
                 run.counts::<Frequency>(at, cpu, &row, &CPU);

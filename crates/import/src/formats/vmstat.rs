@@ -202,7 +202,7 @@ procs -----------memory---------- ---swap-- -----io---- --system-- -----cpu-----
         let window = window_of(NEW);
         assert_eq!(window.seconds(), 4.0);
         assert_eq!(window.change::<System>().unwrap().readings(|s| s.blocked).collect::<Vec<_>>(), [0.0, 3.0]);
-        assert_eq!(window.origins().of("system", "host").first().unwrap().to_string(), "x:5-6");
+        assert_eq!(window.origins().locations("system", "host").first().unwrap().to_string(), "x:5-6");
     }
 
     #[test]

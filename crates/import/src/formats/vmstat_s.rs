@@ -54,7 +54,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         }
         lines.skip(1);
     }
-    let row = TableRow::of(begin, "", values).until(lines.number() - 1);
+    let row = TableRow::new(begin, "", values).until(lines.number() - 1);
     run.counts(0.0, MachineKey, &row, &MEMORY);
     run.counts(0.0, MachineKey, &row, &PAGING);
     run.counts(0.0, MachineKey, &row, &SYSTEM);

@@ -128,7 +128,7 @@ mod tests {
 
     type Figures = (Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
 
-    fn of(text: &str) -> (String, Figures) {
+    fn figures(text: &str) -> (String, Figures) {
         let row = row_of::<Wireless>(text);
         let figures =
             (row.signal.get(), row.send_rate.get(), row.receive_rate.get(), row.retries.get(), row.sent.get());
@@ -138,18 +138,18 @@ mod tests {
     /// Written after the sources of iw (link.c, station.c) and wireless-tools (iwconfig.c), since no radio is available here.
     #[test]
     fn signal_and_rates_of_all_three() {
-        let link = of(&fixture("layouts/iw-link.txt"));
+        let link = figures(&fixture("layouts/iw-link.txt"));
         assert_eq!(link, ("wlan0".into(), (Some(-81.0), Some(6.5e6), Some(13e6), None, None)));
-        let station = of(&fixture("layouts/iw-station-dump.txt"));
+        let station = figures(&fixture("layouts/iw-station-dump.txt"));
         assert_eq!(station, ("wlp2s0".into(), (Some(-81.0), Some(6.5e6), Some(13e6), Some(3900.0), Some(5200.0))));
-        let old = of(&fixture("layouts/iwconfig.txt"));
+        let old = figures(&fixture("layouts/iwconfig.txt"));
         assert_eq!(old, ("wlan0".into(), (Some(-81.0), Some(6.5e6), None, None, None)));
     }
 
     #[test]
     fn a_line_that_grep_left() {
-        assert_eq!(of("\tsignal: -64 [-66, -68] dBm\n").1.0, Some(-64.0));
-        assert_eq!(of("          Link Quality=32/70  Signal level=-78 dBm\n").1.0, Some(-78.0));
+        assert_eq!(figures("\tsignal: -64 [-66, -68] dBm\n").1.0, Some(-64.0));
+        assert_eq!(figures("          Link Quality=32/70  Signal level=-78 dBm\n").1.0, Some(-78.0));
         assert!(!lone_signal(&mut Lines::new("x", &b"signal: killed\n"[..])));
     }
 }

@@ -110,7 +110,7 @@ fn read_zoneinfo(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun)
             }
             lines.skip(1);
         }
-        let row = TableRow::of(title.number, "", fields).until(last);
+        let row = TableRow::new(title.number, "", fields).until(last);
         run.counts(0.0, key.as_str().into(), &row, &WATERMARKS);
         seen.push(key);
     }

@@ -63,7 +63,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(line: &TextLine, has_waits: bool) -> Option<(String, Self)> {
+    fn parse(line: &TextLine, has_waits: bool) -> Option<(String, Self)> {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
         let [name, _, _, cells @ ..] = &fields[..] else { return None };
         let pair = |at: usize| Some([scaled(cells.get(at)?, KIB, 1.0)?, scaled(cells.get(at + 1)?, KIB, 1.0)?]);
@@ -137,7 +137,7 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
             has_waits = if is_title(&line.text) { line.text.contains("total_wait") } else { has_waits };
             continue;
         }
-        let Some((name, row)) = Row::of(&line, has_waits) else { continue };
+        let Some((name, row)) = Row::parse(&line, has_waits) else { continue };
         // The activity of a group is that of its devices.
         if !row.is_pool && GROUPS.iter().any(|group| name.starts_with(group)) {
             continue;

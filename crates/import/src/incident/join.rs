@@ -3,8 +3,8 @@
 use crate::clock::{DAY, PrintedTime, SECOND, nanoseconds};
 use crate::merge::{BEGIN, Capture};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_documents::diagnosis::Host;
 use whyslow_model::catalogue::{EachFamily, Family, MachineInfo};
-use whyslow_model::diagnosis::Host;
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::plausible::ImpossibleValue;
 use whyslow_model::since_boot::SinceBoot;
@@ -335,7 +335,8 @@ mod tests {
         snapshot.block.queue = vec![Queue::new("sda".into()), Queue::new("sdb".into())];
         let joined =
             join(Vec::new(), vec![ProcCopy { name: "x".into(), snapshot, locations, at: PrintedTime::default() }]);
-        let lines = |key| joined[0].window.origins().of("queue", key).iter().map(|l| l.lines()).collect::<Vec<_>>();
+        let lines =
+            |key| joined[0].window.origins().locations("queue", key).iter().map(|l| l.lines()).collect::<Vec<_>>();
         assert_eq!((lines("sda"), lines("sdb")), (vec!["3-4".to_owned()], vec!["9".to_owned()]));
         assert!(is_below("sys/devices/system/cpu/cpufreq/policy0/x", "sys/devices/system/cpu/cpu*/cpufreq"));
         assert!(!is_below("sys/devices/system/node/node0", "sys/devices/system/cpu/cpu*/cpufreq"));

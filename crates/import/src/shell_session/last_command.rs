@@ -32,8 +32,8 @@ impl LastCommand {
     /// Creates the command from its line, in which variables were expanded. `folder` is the shell's current folder.
     pub fn new(line: CommandLine, text: &str, folder: Option<&str>) -> Self {
         Self {
-            files: PrintedFiles::of(&line, folder),
-            steps: PrintSteps::of(text, folder),
+            files: PrintedFiles::from_command(&line, folder),
+            steps: PrintSteps::parse(text, folder),
             prints_epoch: text.contains("date") && text.contains("+%s"),
             counts_cpus: CommandLine::counts_cpus(text),
             pause: CommandLine::pause(text),
@@ -49,7 +49,7 @@ impl LastCommand {
 
     /// Creates the command that would print a file whose name stands above its contents.
     pub fn printing(line: Option<CommandLine>) -> Self {
-        Self { files: line.as_ref().and_then(|line| PrintedFiles::of(line, None)), line, ..Self::default() }
+        Self { files: line.as_ref().and_then(|line| PrintedFiles::from_command(line, None)), line, ..Self::default() }
     }
 
     /// Creates the command that would print the only file of /proc or /sys that a title names: `memory (/proc/pressure/memory):`.

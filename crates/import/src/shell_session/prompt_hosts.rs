@@ -1,7 +1,7 @@
 //! Machines named in prompts and banners.
 
 use std::collections::HashMap;
-use whyslow_model::diagnosis::Host;
+use whyslow_documents::diagnosis::Host;
 use whyslow_model::value::Name;
 
 /// Machines named in prompts. The banner below a prompt may name the same machine differently, for example because only one of

@@ -13,6 +13,7 @@ family_group! {
         what: state label "whyslow.transfer.what" "the file or the other end";
         options: state label "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
         settings: state label "whyslow.transfer.settings" "settings that the text around it states: title=MTU 9000, vm.dirty_ratio=10";
+        ends: state label "whyslow.transfer.ends" "addresses and ports of both ends of its connection, the same for client and server";
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";

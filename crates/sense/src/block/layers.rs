@@ -189,7 +189,7 @@ mod tests {
         let s = Snapshot { boot_ns: 1, ..read(&mut source) };
         let root = Root::live();
         let below = mountinfo::holder(&mountinfo::read(&root).unwrap(), "/var/tmp/x").unwrap().device(&root);
-        let topology = Topology::of(&Window::new(vec![s]));
+        let topology = Topology::from_window(&Window::new(vec![s]));
         assert!(topology.rests_on(device.name(), &below), "{} on {below}", device.node);
     }
 }

@@ -5,7 +5,7 @@ use super::recorder::{Counted, RawStack, USER_DEPTH};
 use super::symbolizer::{Symbolizer, instructions};
 use std::collections::HashMap;
 use std::time::Duration;
-use whyslow_model::profile::{Frame, ProfileKind, ProfiledProcess, SCHEMA, Space, Stack, StackProfile, Totals};
+use whyslow_documents::profile::{Frame, ProfileKind, ProfiledProcess, SCHEMA, Space, Stack, StackProfile, Totals};
 
 /// Outermost functions of threads: those of glibc, the kernel's clone, musl and Go.
 const ENTRY_POINTS: [&str; 12] = [

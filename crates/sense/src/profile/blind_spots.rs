@@ -3,9 +3,9 @@
 use super::ProfileOptions;
 use super::symbolizer::Symbolizer;
 use crate::os;
-use whyslow_model::diagnosis::BlindSpot;
+use whyslow_documents::diagnosis::BlindSpot;
+use whyslow_documents::profile::{ProfileKind, StackProfile};
 use whyslow_model::human;
-use whyslow_model::profile::{ProfileKind, StackProfile};
 
 /// Smaller shares are not reported.
 const MIN_SHARE: f64 = 0.01;

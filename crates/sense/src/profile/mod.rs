@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use symbolizer::Symbolizer;
 use target::Target;
 pub(crate) use target::require_own_numbers;
-use whyslow_model::profile::{ProfileKind, StackProfile};
+use whyslow_documents::profile::{ProfileKind, StackProfile};
 
 /// Options of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use aya::util::online_cpus;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
-use whyslow_model::profile::ProfileKind;
+use whyslow_documents::profile::ProfileKind;
 
 /// Constants of bpf/stacks.h.
 const KERNEL_DEPTH: usize = 64;

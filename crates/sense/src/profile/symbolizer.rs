@@ -8,7 +8,7 @@ use crate::kallsyms::KernelSymbols;
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
-use whyslow_model::profile::{self, Frame};
+use whyslow_documents::profile::{self, Frame};
 
 /// Time limit for reading the symbols of all files. Functions without symbols by then show only the file.
 const TIMEOUT: Duration = Duration::from_secs(60);

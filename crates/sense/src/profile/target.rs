@@ -4,7 +4,7 @@ use crate::root::Root;
 use crate::source_error::SourceError;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use whyslow_model::profile::ProfiledProcess;
+use whyslow_documents::profile::ProfiledProcess;
 
 /// PROC_PID_INIT_INO, include/linux/proc_ns.h.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";

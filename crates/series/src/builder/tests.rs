@@ -1,7 +1,7 @@
 use crate::window::{of_window, samples_of};
 use crate::{ChartAxes, ChartBuilder, ChartTimes, SeriesNames, charts, charts_of_window};
+use whyslow_documents::chart::{Chart, ChartSeries};
 use whyslow_model::catalogue::{Cpu, Disk, Family, Group, Interface, Meminfo, Mount, Process, Request};
-use whyslow_model::chart::{Chart, ChartSeries};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{Key, KeyPart, MachineKey, NetKey, OperationKey, TaskKey};
 use whyslow_model::row::ColumnReading;
@@ -471,8 +471,11 @@ fn a_quantity_is_the_same_in_a_chart_as_over_a_step_of_a_window() {
                 let name =
                     ["sda", line.label].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
                 let series = drawn.and_then(|chart| chart.series.into_iter().find(|series| series.name == name));
-                let mut known: Vec<f64> =
-                    Quantity::<Disk>::of(*quantity).steps(&change).into_iter().filter_map(|(_, value)| value).collect();
+                let mut known: Vec<f64> = Quantity::<Disk>::from_declaration(*quantity)
+                    .steps(&change)
+                    .into_iter()
+                    .filter_map(|(_, value)| value)
+                    .collect();
                 let mut shown: Vec<f64> =
                     series.iter().flat_map(|series| series.mean.iter().flatten().copied()).collect();
                 // Charts leave out idle intervals.

@@ -1,10 +1,10 @@
 //! Charts of a benchmark.
 
 use super::labelled::{Label, LabelledChart, LabelledValue, SeriesName, capital};
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     BenchReport, Ceiling, DiskRun, FileWork, Latency, LayerResult, Limit, Network, RequestStats, Round, Sizes, Study,
 };
-use whyslow_model::chart::Chart;
+use whyslow_documents::chart::Chart;
 use whyslow_model::human;
 
 /// Lowest percentile of a chart. Below the median, little differs.
@@ -337,7 +337,7 @@ fn add_percentiles(chart: &mut LabelledChart, name: &str, latency: &Latency) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::bench::{Knee, Measurement, Percentile, Workload};
+    use whyslow_documents::bench::{Knee, Measurement, Percentile, Workload};
 
     fn flow(depth: u32, block: u32, rate: f64) -> Round {
         let mut run: DiskRun = serde_json::from_value(serde_json::json!({

@@ -2,7 +2,7 @@
 
 use crate::line::rounded;
 use std::collections::BTreeMap;
-use whyslow_model::chart::{Chart, ChartAxis, ChartSeries};
+use whyslow_documents::chart::{Chart, ChartAxis, ChartSeries};
 
 /// Maximum number of series in a chart. Those with the smallest values are left out.
 const MOST_SERIES: usize = 16;

@@ -1,8 +1,8 @@
 //! Charts of an experiment: before and after with their spread, each pair as a point.
 
 use super::labelled::{Label, LabelledChart, LabelledValue, SeriesName, capital};
-use whyslow_model::chart::Chart;
-use whyslow_model::tune::{Trial, TrialEffect, TrialEvidence, TrialPair, Walk, unit_of};
+use whyslow_documents::chart::Chart;
+use whyslow_documents::tune::{Trial, TrialEffect, TrialEvidence, TrialPair, Walk, unit_of};
 
 /// Returns the charts of an experiment.
 pub fn charts_of_trial(trial: &Trial) -> Vec<Chart> {

@@ -1,7 +1,7 @@
 //! Declaration of charts.
 
+use whyslow_documents::chart::{Chart, ChartKind};
 use whyslow_model::catalogue::{FamilyInfo, Unit};
-use whyslow_model::chart::{Chart, ChartKind};
 use whyslow_quantities::{Declaration, Expression};
 
 /// Declaration of a chart.
@@ -183,7 +183,7 @@ macro_rules! chart_table {
             title: $title,
             unit: $unit,
             help: $help,
-            kind: whyslow_model::chart::ChartKind::$kind,
+            kind: whyslow_documents::chart::ChartKind::$kind,
             is_of_events: $( !stringify!($events).is_empty() || )? false,
             signals: &[ $($signal),* ],
             sources: &[ $( $crate::table::SourceSpec {

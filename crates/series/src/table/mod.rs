@@ -37,8 +37,8 @@ pub fn charts_named(list: &str) -> Result<Vec<&'static ChartSpec>, String> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use whyslow_documents::chart::ChartKind;
     use whyslow_model::catalogue::{Metric, Unit};
-    use whyslow_model::chart::ChartKind;
 
     #[test]
     fn ids_are_unique_and_begin_with_their_family() {

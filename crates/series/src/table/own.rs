@@ -2,7 +2,7 @@
 
 use super::{Amount, ChartSpec, Entities, LineSpec, SourceSpec};
 use std::sync::{Mutex, PoisonError};
-use whyslow_model::chart::ChartKind;
+use whyslow_documents::chart::ChartKind;
 use whyslow_quantities::Declaration;
 use whyslow_quantities::own::{self, Own};
 

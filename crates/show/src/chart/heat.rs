@@ -3,7 +3,7 @@
 use super::svg::{Frame, Svg, value_axis};
 use super::tick;
 use super::x_axis::XAxis;
-use whyslow_model::chart::Chart;
+use whyslow_documents::chart::Chart;
 
 /// Colours from few to many: light to dark.
 const SHADES: [&str; 8] = ["#e3eef9", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#08519c", "#08306b"];

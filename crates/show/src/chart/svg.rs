@@ -8,7 +8,7 @@ use super::{tick, value};
 use crate::escape::xml;
 use std::collections::BTreeMap;
 use std::fmt::{Arguments, Write};
-use whyslow_model::chart::{Chart, ChartKind, ChartSeries};
+use whyslow_documents::chart::{Chart, ChartKind, ChartSeries};
 
 /// Lengths are in pixels.
 pub(super) const WIDTH: f64 = 960.0;

@@ -1,5 +1,5 @@
 use super::*;
-use whyslow_model::chart::{Chart, ChartAxis, ChartKind, ChartSeries};
+use whyslow_documents::chart::{Chart, ChartAxis, ChartKind, ChartSeries};
 
 fn chart(kind: ChartKind, series: Vec<ChartSeries>) -> Chart {
     Chart {

@@ -2,7 +2,7 @@
 
 use super::svg::LETTER;
 use super::time_axis::TimeAxis;
-use whyslow_model::chart::{Chart, ChartAxis};
+use whyslow_documents::chart::{Chart, ChartAxis};
 
 /// Space at both ends, as a share of the distance from the first label to the last.
 const ROOM: f64 = 0.04;

@@ -9,8 +9,8 @@ use crate::escape;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use whyslow_documents::profile::{Frame, ProfileKind, Space, StackProfile};
 use whyslow_model::human;
-use whyslow_model::profile::{Frame, ProfileKind, Space, StackProfile};
 
 /// Returns the label of a frame: its function or, if that is unknown, its file in brackets, like `[vdso]`.
 pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {

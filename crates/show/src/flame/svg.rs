@@ -5,8 +5,8 @@ use super::{amount, name, origin, title};
 use crate::escape::xml;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
+use whyslow_documents::profile::{CallNode, CallNodeLabel, CallTree, Frame, Space, StackProfile};
 use whyslow_model::human;
-use whyslow_model::profile::{CallNode, CallNodeLabel, CallTree, Frame, Space, StackProfile};
 
 /// Lengths are in pixels of the drawing, which a browser scales to the window.
 const WIDTH: f64 = 1200.0;

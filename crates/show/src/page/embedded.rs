@@ -1,7 +1,7 @@
 //! The document of a report, as stored in its file.
 
 use serde::Serialize;
-use whyslow_model::chart::{Chart, PageData};
+use whyslow_documents::chart::{Chart, PageData};
 
 /// A page whose charts share their times: the charts of a day have the same ones, which would otherwise make up a fifth of the
 /// file.

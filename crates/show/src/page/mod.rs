@@ -12,7 +12,7 @@ use bundle::{FLEET_MAIN, MAIN, bundle};
 use embedded::EmbeddedPage;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use whyslow_model::chart::PageData;
+use whyslow_documents::chart::PageData;
 
 const INDEX: &str = include_str!("../../../../web/index.html");
 const STYLE: &str = include_str!("../../../../web/style.css");

@@ -2,7 +2,7 @@
 
 use super::words;
 use unicode_width::UnicodeWidthChar;
-use whyslow_model::io_stack::{IoStack, StackNode};
+use whyslow_documents::io_stack::{IoStack, StackNode};
 
 /// Facts that are too long for a box; its tooltip contains them.
 const LONG: [&str; 2] = ["options", "mount points"];

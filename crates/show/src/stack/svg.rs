@@ -4,7 +4,7 @@ use super::boxes::{Line, lines, shortened, tooltip};
 use crate::escape::xml;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Arguments, Write};
-use whyslow_model::io_stack::{IoStack, StackGroup, StackKind, StackNode};
+use whyslow_documents::io_stack::{IoStack, StackGroup, StackKind, StackNode};
 
 /// Lengths are in pixels.
 const MARGIN: f64 = 16.0;

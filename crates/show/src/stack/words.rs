@@ -1,8 +1,8 @@
 //! Text about a node, in the tree and in the diagram.
 
 use crate::human;
-use whyslow_model::diagnosis::Reading;
-use whyslow_model::io_stack::{InterruptLine, LimitKind, NodeFact, NodeKind, NodeLimit, StackNode};
+use whyslow_documents::diagnosis::Reading;
+use whyslow_documents::io_stack::{InterruptLine, LimitKind, NodeFact, NodeKind, NodeLimit, StackNode};
 
 /// Facts whose value is self-explanatory.
 const SELF_EVIDENT: [&str; 14] = [

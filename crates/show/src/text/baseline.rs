@@ -4,7 +4,7 @@ use super::table::AlignedTable;
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Listed};
+use whyslow_documents::baseline::{Baseline, BaselineKind, BaselineSeries, Listed};
 
 /// Reports in one sentence that a baseline was saved.
 pub fn saved(saved: &Listed, style: &TextStyle) -> String {

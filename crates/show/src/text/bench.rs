@@ -5,7 +5,7 @@ use super::table::{AlignedTable, remark};
 use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     BenchReport, Ceiling, DiskRun, DroppedCaches, FileWork, Interference, IoAccounting, LayerResult, Limit,
     RequestStats, Round, TargetInfo, Traffic,
 };

@@ -3,7 +3,7 @@
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
-use whyslow_model::comparison::{Changed, Comparison, Difference, Side, Spread};
+use whyslow_documents::comparison::{Changed, Comparison, Difference, Side, Spread};
 
 /// Number of differences listed without `all`.
 const SOME: usize = 20;
@@ -178,9 +178,9 @@ fn and_more(canvas: &mut Canvas, all: usize, shown: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::BaselineKind;
-    use whyslow_model::comparison::SCHEMA;
-    use whyslow_model::diagnosis::Subject;
+    use whyslow_documents::baseline::BaselineKind;
+    use whyslow_documents::comparison::SCHEMA;
+    use whyslow_documents::diagnosis::Subject;
 
     fn busy(pieces: usize) -> Difference {
         let spread = |median| Spread { median, p5: None, p95: None, pieces };

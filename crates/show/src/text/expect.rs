@@ -3,7 +3,7 @@
 use super::{TextStyle, blind_spots};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
-use whyslow_model::expectation::{Expectations, ExpectedRate, LayoutGain, ThingExpected};
+use whyslow_documents::expectation::{Expectations, ExpectedRate, LayoutGain, ThingExpected};
 
 /// Formats each thing with its rates; adds formulas and their sources with `all`.
 pub fn expectations(expected: &Expectations, style: &TextStyle) -> String {

@@ -4,7 +4,7 @@ use super::{action_line, screen, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use std::collections::HashMap;
-use whyslow_model::diagnosis::{
+use whyslow_documents::diagnosis::{
     ActionKind, Confidence, Culprit, Deviation, Diagnosis, Evidence, Finding, SubjectFigures, Verdict,
 };
 

@@ -3,7 +3,7 @@
 use super::heading;
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
-use whyslow_model::diagnosis::{GroupName, InterferencePair};
+use whyslow_documents::diagnosis::{GroupName, InterferencePair};
 
 /// Maximum number of pairs and lines on the first screen.
 const MOST_PAIRS: usize = 3;
@@ -64,7 +64,7 @@ fn group(group: &GroupName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::Confidence;
+    use whyslow_documents::diagnosis::Confidence;
 
     #[test]
     fn the_three_worst_pairs_are_on_the_first_screen() {

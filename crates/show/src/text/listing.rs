@@ -2,8 +2,8 @@
 
 use super::{TextStyle, heading};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use whyslow_documents::listing::{ActionInfo, FormatInfo, RuleInfo, split_set_value};
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
-use whyslow_model::listing::{ActionInfo, FormatInfo, RuleInfo, split_set_value};
 
 /// Origin of built-in rules in `diagnose`, in place of a file name.
 const BUILT_IN: &str = "built in";

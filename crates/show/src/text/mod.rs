@@ -35,9 +35,9 @@ pub use ticket::ticket;
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use finding::Findings;
-use whyslow_model::diagnosis::{
-    Action, BlindSpot, CaptureComparison, Diagnosis, Holding, Ledger, MemoryHolding, MemoryLedger, NotCleared, Origin,
-    RuledOut,
+use whyslow_documents::diagnosis::{
+    Action, BlindSpot, CaptureComparison, Diagnosis, Flow, FlowLayer, Holding, Ledger, MemoryHolding, MemoryLedger,
+    NotCleared, Origin, RuledOut,
 };
 
 /// Options for drawing text.
@@ -108,6 +108,19 @@ fn ledgers(canvas: &mut Canvas, diagnosis: &Diagnosis) {
     }
 }
 
+/// Draws how much of what is read and written each layer carries.
+fn flows(canvas: &mut Canvas, all: &[Flow]) {
+    for Flow { flow, unit, layers } in all {
+        heading(canvas, &format!("How much of the {flow} each layer carries"));
+        for FlowLayer { layer, amount, of_above, how } in layers {
+            let amount = Piece::cell(Ink::Bold, human::quantity(*amount, unit), 12);
+            let of_above = of_above.map_or_else(String::new, |ratio| format!("x {}", human::quantity(ratio, "count")));
+            let of_above = Piece::cell(Ink::Plain, of_above, 8);
+            canvas.paragraph(2, 26, &[amount, plain("  "), of_above, plain("  "), plain(layer), plain("  "), dim(how)]);
+        }
+    }
+}
+
 fn ledger_title(canvas: &mut Canvas, total: f64, unit: &str, whole: &str) {
     let total = human::quantity(total, unit);
     let title = match unit {
@@ -134,6 +147,7 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     not_cleared(canvas, &diagnosis.not_cleared);
     finding::deviations(canvas, &diagnosis.stands_out);
     ledgers(canvas, diagnosis);
+    flows(canvas, &diagnosis.flows);
     blind_spots(canvas, &diagnosis.blind_spots);
     comparisons(canvas, &diagnosis.comparisons);
     finding::figures(canvas, &diagnosis.figures);

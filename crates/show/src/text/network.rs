@@ -5,7 +5,7 @@ use super::table::{AlignedTable, remark};
 use super::words::capital;
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     Direction, Loaded, NetEnd, NetRound, NetRun, NetStream, Network, PathMtu, Sizes, StreamTime, Transport, Work,
 };
 

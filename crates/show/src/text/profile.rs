@@ -4,7 +4,7 @@ use super::{TextStyle, blind_spots, heading};
 use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, bold, dim, plain};
 use crate::flame::{amount, name, origin, title};
 use crate::human;
-use whyslow_model::profile::{Frame, ProfileKind, Share, Stack, StackProfile};
+use whyslow_documents::profile::{Frame, ProfileKind, Share, Stack, StackProfile};
 
 /// Number of functions and stacks listed without `all`.
 const FUNCTIONS: usize = 12;

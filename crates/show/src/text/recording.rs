@@ -6,8 +6,8 @@ use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
-use whyslow_model::diagnosis::{Basis, Finding};
-use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, Recorded, Shipped};
+use whyslow_documents::diagnosis::{Basis, Finding};
+use whyslow_documents::explanation::{ChangeEvent, Episode, Explanation, Recorded, Shipped};
 
 /// Number of episodes listed in the summary.
 const LINES: usize = 3;

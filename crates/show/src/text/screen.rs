@@ -5,7 +5,7 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{
+use whyslow_documents::diagnosis::{
     Action, ActionKind, Basis, BlindSpot, CaptureComparison, Confidence, Deviation, Diagnosis, Evidence, Finding, Host,
     KernelAverage, NOT_CAPTURED, Origin, Since, SubjectFigures, TimeSpan, Verdict,
 };

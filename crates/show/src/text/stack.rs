@@ -4,7 +4,7 @@ use super::{TextStyle, blind_spots};
 use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, bold, dim, plain};
 use crate::stack::words::{self, full_name, names};
 use std::collections::BTreeSet;
-use whyslow_model::io_stack::{InterruptLine, IoPath, IoStack, NodeLimit, StackKind, StackNode};
+use whyslow_documents::io_stack::{InterruptLine, IoPath, IoStack, NodeLimit, StackKind, StackNode};
 
 /// Formats the stacks as trees with every limit, the smallest marked.
 pub fn stack(stack: &IoStack, style: &TextStyle) -> String {

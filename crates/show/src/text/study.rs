@@ -4,7 +4,7 @@ use super::table::{AlignedTable, remark};
 use super::{heading, words};
 use crate::canvas::Canvas;
 use crate::human;
-use whyslow_model::bench::{Measurement, Study};
+use whyslow_documents::bench::{Measurement, Study};
 
 /// Smaller noise is not shown.
 const QUIET: f64 = 0.02;

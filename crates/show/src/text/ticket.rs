@@ -5,9 +5,9 @@ use crate::chart::value;
 use crate::clock::ZonedClock;
 use crate::escape::markdown;
 use crate::human;
-use whyslow_model::chart::{Chart, ChartSeries, PageData};
-use whyslow_model::diagnosis::{Basis, BlindSpot, Confidence, Diagnosis, Evidence, Finding, Verdict};
-use whyslow_model::explanation::Explanation;
+use whyslow_documents::chart::{Chart, ChartSeries, PageData};
+use whyslow_documents::diagnosis::{Basis, BlindSpot, Confidence, Diagnosis, Evidence, Finding, Verdict};
+use whyslow_documents::explanation::Explanation;
 
 /// Maximum number of findings described, and of charts and series per chart whose figures are listed.
 const MOST_FINDINGS: usize = 5;
@@ -200,7 +200,7 @@ fn block(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::chart::ResultText;
+    use whyslow_documents::chart::ResultText;
 
     #[test]
     fn a_result_is_there_as_on_a_terminal() {

@@ -3,7 +3,7 @@
 use super::heading;
 use crate::canvas::{Canvas, NO_BREAK, bold, dim, plain};
 use crate::human;
-use whyslow_model::time_breakdown::{Contributor, TimeBreakdown, TimePart, UNKNOWN};
+use whyslow_documents::time_breakdown::{Contributor, TimeBreakdown, TimePart, UNKNOWN};
 
 /// A part below this share has no row without `all`.
 const SMALL: f64 = 0.005;

@@ -4,7 +4,7 @@ use super::heading;
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Subject, VirtualDisk};
+use whyslow_documents::diagnosis::{Subject, VirtualDisk};
 use whyslow_model::human::quantity;
 
 /// Busy share from which on requests to a device wait for others.

@@ -2,8 +2,8 @@
 
 use crate::canvas::NO_BREAK;
 use crate::human;
+use whyslow_documents::diagnosis::{Basis, CaptureComparison, Confidence, Culprit, Finding, Subject, Unattributed};
 use whyslow_model::cgroup;
-use whyslow_model::diagnosis::{Basis, CaptureComparison, Confidence, Culprit, Finding, Subject, Unattributed};
 
 /// Names what was compared: two captures, or runs of one.
 pub(super) fn compared(comparison: &CaptureComparison) -> String {

@@ -24,8 +24,8 @@ pub(super) fn page(key: &SocketKey, context: &Context<'_>) -> Option<Vec<Line>> 
     lines.extend(pairs(&[
         ("process", Value::words(process)),
         ("held back by", Value::words(held_back)),
-        ("confirmed by the peer", Value::of(&connection::CONFIRMED, change)),
-        ("received", Value::of(&connection::RECEIVED, change)),
+        ("confirmed by the peer", Value::from_quantity(&connection::CONFIRMED, change)),
+        ("received", Value::from_quantity(&connection::RECEIVED, change)),
         ("bytes waiting to be sent", Value::number(last.not_sent.get(), "bytes")),
         ("bytes the peer has not confirmed", Value::number(last.send_queue.get(), "bytes")),
         ("bytes the application has not read", Value::number(last.receive_queue.get(), "bytes")),
@@ -37,14 +37,14 @@ pub(super) fn page(key: &SocketKey, context: &Context<'_>) -> Option<Vec<Line>> 
         ("round-trip time", time(change.mean(|c| c.rtt))),
         ("smallest round-trip time", time(last.min_rtt.get())),
         ("segments retransmitted", Value::share(retransmitted(change))),
-        ("retransmission timers that expired", Value::of(&connection::TIMEOUTS, change)),
+        ("retransmission timers that expired", Value::from_quantity(&connection::TIMEOUTS, change)),
         ("timer without an acknowledgement", time(last.retransmission_timeout.get())),
     ]));
     heading(&mut lines, "Windows and buffers");
     lines.extend(pairs(&[
-        ("time with data in flight", Value::of(&connection::BUSY, change)),
-        ("held back by the peer's receive window", Value::of(&connection::WINDOW_LIMITED, change)),
-        ("held back by the own send buffer", Value::of(&connection::BUFFER_LIMITED, change)),
+        ("time with data in flight", Value::from_quantity(&connection::BUSY, change)),
+        ("held back by the peer's receive window", Value::from_quantity(&connection::WINDOW_LIMITED, change)),
+        ("held back by the own send buffer", Value::from_quantity(&connection::BUFFER_LIMITED, change)),
         ("congestion window, segments", Value::number(last.congestion_window.get(), "count")),
         ("segment size", Value::number(last.mss.get(), "bytes")),
         ("the peer's receive window", Value::number(last.peer_window.get(), "bytes")),

@@ -23,15 +23,15 @@ pub(super) fn page(name: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
     let mut lines = vec![vec![bold(format!("Disk {name} ")), dim(model)]];
     heading(&mut lines, "Requests");
     lines.extend(pairs(&[
-        ("in flight, on average", Value::of(&disk::QUEUE, change)),
-        ("mean time of a read or write", Value::of(&disk::WAIT, change)),
-        ("time with any in flight", Value::of(&disk::BUSY, change)),
-        ("reads", Value::of(&disk::READS, change)),
-        ("writes", Value::of(&disk::WRITES, change)),
-        ("read", Value::of(&disk::READ_RATE, change)),
-        ("written", Value::of(&disk::WRITE_RATE, change)),
-        ("flushes", Value::of(&disk::FLUSHES, change)),
-        ("time a flush took", Value::of(&disk::FLUSH_WAIT, change)),
+        ("in flight, on average", Value::from_quantity(&disk::QUEUE, change)),
+        ("mean time of a read or write", Value::from_quantity(&disk::WAIT, change)),
+        ("time with any in flight", Value::from_quantity(&disk::BUSY, change)),
+        ("reads", Value::from_quantity(&disk::READS, change)),
+        ("writes", Value::from_quantity(&disk::WRITES, change)),
+        ("read", Value::from_quantity(&disk::READ_RATE, change)),
+        ("written", Value::from_quantity(&disk::WRITE_RATE, change)),
+        ("flushes", Value::from_quantity(&disk::FLUSHES, change)),
+        ("time a flush took", Value::from_quantity(&disk::FLUSH_WAIT, change)),
     ]));
     if let Some(queue) = queue {
         heading(&mut lines, "Queue");

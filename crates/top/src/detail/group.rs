@@ -26,12 +26,12 @@ pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
     ]));
     heading(&mut lines, "Stalls: time in which some, or all of its tasks waited");
     lines.extend(pairs(&[
-        ("for a CPU, some", Value::of(&group::CPU_PRESSURE, change)),
-        ("for a CPU, all", Value::of(&group::CPU_PRESSURE_FULL, change)),
-        ("for memory, some", Value::of(&group::MEMORY_PRESSURE, change)),
-        ("for memory, all", Value::of(&group::MEMORY_PRESSURE_FULL, change)),
-        ("for I/O, some", Value::of(&group::IO_PRESSURE, change)),
-        ("for I/O, all", Value::of(&group::IO_PRESSURE_FULL, change)),
+        ("for a CPU, some", Value::from_quantity(&group::CPU_PRESSURE, change)),
+        ("for a CPU, all", Value::from_quantity(&group::CPU_PRESSURE_FULL, change)),
+        ("for memory, some", Value::from_quantity(&group::MEMORY_PRESSURE, change)),
+        ("for memory, all", Value::from_quantity(&group::MEMORY_PRESSURE_FULL, change)),
+        ("for I/O, some", Value::from_quantity(&group::IO_PRESSURE, change)),
+        ("for I/O, all", Value::from_quantity(&group::IO_PRESSURE_FULL, change)),
     ]));
     heading(&mut lines, "Memory");
     lines.extend(pairs(&[
@@ -42,8 +42,8 @@ pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
         ("page cache", Value::number(last.file.get(), "bytes")),
         ("page cache waiting to be written", Value::number(last.dirty.get(), "bytes")),
         ("swap charged", Value::number(last.swap.get(), "bytes")),
-        ("file pages refaulted after eviction", Value::of(&group::FILE_REFAULTS, change)),
-        ("times its usage hit the hard limit", Value::of(&group::LIMIT_HITS, change)),
+        ("file pages refaulted after eviction", Value::from_quantity(&group::FILE_REFAULTS, change)),
+        ("times its usage hit the hard limit", Value::from_quantity(&group::LIMIT_HITS, change)),
         ("processes killed by the OOM killer", Value::number(last.oom_kills.get().map(|n| n as f64), "count")),
         ("processes and threads", Value::number(last.pids.get(), "count")),
         ("processes and threads it may have", Value::number(last.pids_max.get(), "count")),
@@ -55,7 +55,7 @@ pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
         (read + written > 0.0).then(|| format!("{:12} {} read, {} written", io.key().lower, rate(read), rate(written)))
     });
     list(&mut lines, "Devices", entries.collect(), "no I/O, or not counted by the kernel");
-    let all = AllWaits::of(context.rates);
+    let all = AllWaits::from_window(context.rates);
     let members = all.processes.iter().filter(|(change, _)| in_group(change.last().cgroup.get(), path));
     list(&mut lines, "Processes", process::busiest(members), "none");
     Some(lines)

@@ -18,15 +18,15 @@ pub(super) fn page(key: &NetKey, context: &Context<'_>) -> Option<Vec<Line>> {
     let mut lines = vec![vec![bold(format!("Interface {key} ")), dim(kind)]];
     heading(&mut lines, "Packets");
     lines.extend(pairs(&[
-        ("received", Value::of(&interface::RECEIVING, change)),
-        ("sent", Value::of(&interface::SENDING, change)),
-        ("packets received", Value::of(&interface::RECEIVED_PACKETS, change)),
-        ("packets sent", Value::of(&interface::SENT_PACKETS, change)),
-        ("dropped on receipt", Value::of(&interface::DISCARDS, change)),
-        ("lost because the ring overflowed", Value::of(&interface::RING_DROPS, change)),
-        ("dropped on sending", Value::of(&interface::SEND_DROPS, change)),
-        ("bad packets received", Value::of(&interface::RECEIVE_ERRORS, change)),
-        ("packets that could not be sent", Value::of(&interface::SEND_ERRORS, change)),
+        ("received", Value::from_quantity(&interface::RECEIVING, change)),
+        ("sent", Value::from_quantity(&interface::SENDING, change)),
+        ("packets received", Value::from_quantity(&interface::RECEIVED_PACKETS, change)),
+        ("packets sent", Value::from_quantity(&interface::SENT_PACKETS, change)),
+        ("dropped on receipt", Value::from_quantity(&interface::DISCARDS, change)),
+        ("lost because the ring overflowed", Value::from_quantity(&interface::RING_DROPS, change)),
+        ("dropped on sending", Value::from_quantity(&interface::SEND_DROPS, change)),
+        ("bad packets received", Value::from_quantity(&interface::RECEIVE_ERRORS, change)),
+        ("packets that could not be sent", Value::from_quantity(&interface::SEND_ERRORS, change)),
     ]));
     if let Some(link) = link {
         heading(&mut lines, "Link");

@@ -28,17 +28,17 @@ const SLEEPS: [NamedMetric<Sleep, Counter>; 11] = [
 ];
 
 pub(super) fn page(task: &TaskKey, context: &Context<'_>, files: &Files) -> Option<Vec<Line>> {
-    let all = AllWaits::of(context.rates);
+    let all = AllWaits::from_window(context.rates);
     let (change, waits) = all.processes.iter().find(|(change, _)| change.key() == task)?;
     let last = change.last();
     let mut lines = vec![vec![bold(format!("Process {} ", task.pid)), bold(last.command.get().unwrap_or_default())]];
     times(&mut lines, waits, last.state.get());
     lines.extend(pairs(&[
-        ("of that in user mode", Value::of(&process::USER, change)),
-        ("in kernel mode", Value::of(&process::SYSTEM, change)),
+        ("of that in user mode", Value::from_quantity(&process::USER, change)),
+        ("in kernel mode", Value::from_quantity(&process::SYSTEM, change)),
         ("waiting for block I/O (delay accounting)", Value::share(process::BLOCK_DELAY.over(change))),
-        ("voluntary context switches", Value::of(&process::VOLUNTARY_SWITCHES, change)),
-        ("involuntary context switches", Value::of(&process::INVOLUNTARY_SWITCHES, change)),
+        ("voluntary context switches", Value::from_quantity(&process::VOLUNTARY_SWITCHES, change)),
+        ("involuntary context switches", Value::from_quantity(&process::INVOLUNTARY_SWITCHES, change)),
     ]));
     traced(&mut lines, task, context);
     heading(&mut lines, "Memory and files");
@@ -46,11 +46,11 @@ pub(super) fn page(task: &TaskKey, context: &Context<'_>, files: &Files) -> Opti
         ("resident memory", Value::number(last.rss.get(), "bytes")),
         ("of that anonymous", Value::number(last.rss_anon.get(), "bytes")),
         ("swapped out", Value::number(last.swap.get(), "bytes")),
-        ("page faults that needed I/O", Value::of(&process::MAJOR_FAULTS, change)),
-        ("read from storage", Value::of(&process::READ_RATE, change)),
-        ("written or made dirty", Value::of(&process::WRITE_RATE, change)),
-        ("bytes asked of read calls", Value::of(&process::READ_CALLS_RATE, change)),
-        ("bytes given to write calls", Value::of(&process::WRITE_CALLS_RATE, change)),
+        ("page faults that needed I/O", Value::from_quantity(&process::MAJOR_FAULTS, change)),
+        ("read from storage", Value::from_quantity(&process::READ_RATE, change)),
+        ("written or made dirty", Value::from_quantity(&process::WRITE_RATE, change)),
+        ("bytes asked of read calls", Value::from_quantity(&process::READ_CALLS_RATE, change)),
+        ("bytes given to write calls", Value::from_quantity(&process::WRITE_CALLS_RATE, change)),
         ("open file descriptors", Value::number(last.open_files.get(), "count")),
         ("how many it may open", Value::number(last.open_files_limit.get(), "count")),
         ("nice value", Value::number(last.nice.get(), "count")),
@@ -67,16 +67,16 @@ pub(super) fn page(task: &TaskKey, context: &Context<'_>, files: &Files) -> Opti
 }
 
 pub(super) fn thread_page(task: &TaskKey, context: &Context<'_>) -> Option<Vec<Line>> {
-    let all = AllWaits::of(context.rates);
+    let all = AllWaits::from_window(context.rates);
     let (change, waits) = all.threads.iter().find(|(change, _)| change.key() == task)?;
     let last = change.last();
     let name = last.command.get().unwrap_or_default();
     let mut lines = vec![vec![bold(format!("Thread {} of process {} ", task.tid, task.pid)), bold(name)]];
     times(&mut lines, waits, last.state.get());
     lines.extend(pairs(&[
-        ("voluntary context switches", Value::of(&thread::VOLUNTARY_SWITCHES, change)),
-        ("involuntary context switches", Value::of(&thread::INVOLUNTARY_SWITCHES, change)),
-        ("moves to another CPU", Value::of(&thread::MIGRATIONS, change)),
+        ("voluntary context switches", Value::from_quantity(&thread::VOLUNTARY_SWITCHES, change)),
+        ("involuntary context switches", Value::from_quantity(&thread::INVOLUNTARY_SWITCHES, change)),
+        ("moves to another CPU", Value::from_quantity(&thread::MIGRATIONS, change)),
         ("the CPU it ran on last", Value::number(last.processor.get(), "count")),
         ("nice value", Value::number(last.nice.get(), "count")),
     ]));
@@ -140,8 +140,8 @@ pub(super) fn one_line(change: &Change<'_, Connection>) -> String {
     format!(
         "{}  sends {}, receives {}, round trip {}",
         change.key(),
-        Value::of(&connection::CONFIRMED, change).text(0),
-        Value::of(&connection::RECEIVED, change).text(0),
+        Value::from_quantity(&connection::CONFIRMED, change).text(0),
+        Value::from_quantity(&connection::RECEIVED, change).text(0),
         Value::number(ratio(change.mean(|c| c.rtt)), "s").text(0)
     )
 }

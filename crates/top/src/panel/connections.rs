@@ -64,8 +64,8 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
             let cells = vec![
                 Value::Words(key.remote.to_string()),
                 Value::words(process),
-                Value::of(&connection::CONFIRMED, change),
-                Value::of(&connection::RECEIVED, change),
+                Value::from_quantity(&connection::CONFIRMED, change),
+                Value::from_quantity(&connection::RECEIVED, change),
                 Value::number(ratio(change.mean(|c| c.rtt)), "s"),
                 Value::share(retransmitted(change)),
                 Value::Words(held_back.map_or_else(String::new, |(what, _)| what.to_owned())),

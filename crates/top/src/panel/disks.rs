@@ -62,13 +62,13 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
                 .collect();
             let cells = vec![
                 Value::Words(name.to_string()),
-                Value::of(&disk::QUEUE, change),
-                Value::of(&disk::WAIT, change),
+                Value::from_quantity(&disk::QUEUE, change),
+                Value::from_quantity(&disk::WAIT, change),
                 Value::number(ratio(p99), "s"),
-                Value::of(&disk::READS, change),
-                Value::of(&disk::WRITES, change),
-                Value::of(&disk::READ_RATE, change),
-                Value::of(&disk::WRITE_RATE, change),
+                Value::from_quantity(&disk::READS, change),
+                Value::from_quantity(&disk::WRITES, change),
+                Value::from_quantity(&disk::READ_RATE, change),
+                Value::from_quantity(&disk::WRITE_RATE, change),
                 context.course(&CourseOf::Disk(name.to_string()), 1.0),
                 Value::Words(mounts.join(" ")),
             ];

@@ -34,13 +34,13 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
             let key = change.key();
             let cells = vec![
                 Value::Words(key.to_string()),
-                Value::of(&interface::RECEIVING, change),
-                Value::of(&interface::SENDING, change),
+                Value::from_quantity(&interface::RECEIVING, change),
+                Value::from_quantity(&interface::SENDING, change),
                 Value::number(links.get(key).and_then(|link| link.speed.get()), "bit/s"),
-                Value::of(&interface::RECEIVED_PACKETS, change),
-                Value::of(&interface::SENT_PACKETS, change),
-                Value::of(&interface::ALL_DROPS, change),
-                Value::of(&interface::ERRORS, change),
+                Value::from_quantity(&interface::RECEIVED_PACKETS, change),
+                Value::from_quantity(&interface::SENT_PACKETS, change),
+                Value::from_quantity(&interface::ALL_DROPS, change),
+                Value::from_quantity(&interface::ERRORS, change),
                 context.course(&CourseOf::Interface(key.to_string()), 1e6),
             ];
             Row::new(EntityId::Interface(key.clone()), cells)

@@ -88,7 +88,7 @@ impl Found {
     fn add<T: Task>(&mut self, change: &Change<'_, T>, waits_for_io: bool) {
         for row in change.rows() {
             self.samples += 1;
-            let is_blocked = match Sleep::of(row.state(), row.wait_channel()) {
+            let is_blocked = match Sleep::from_state(row.state(), row.wait_channel()) {
                 Some(Sleep::AsyncIo) => waits_for_io,
                 sleep => sleep.is_some_and(Sleep::is_blocked),
             };
@@ -115,7 +115,7 @@ pub(crate) struct AllWaits<'w> {
 }
 
 impl<'w> AllWaits<'w> {
-    pub(crate) fn of(window: &'w Window) -> Self {
+    pub(crate) fn from_window(window: &'w Window) -> Self {
         let processes = window.changes::<Process>();
         let threads = window.changes::<Thread>();
         let moves_bytes: BTreeSet<u32> = processes.iter().filter(|p| bytes(p) > 0.0).map(|p| p.key().pid).collect();
@@ -199,7 +199,7 @@ fn group(process: &Process) -> Option<&str> {
 }
 
 pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
-    let all = AllWaits::of(context.rates);
+    let all = AllWaits::from_window(context.rates);
     let there: BTreeSet<TaskKey> = newest_processes(context.rates).iter().map(|p| p.task).collect();
     let traced: BTreeMap<TaskKey, &'static str> =
         context.rates.changes::<TracedSleep>().iter().filter_map(|s| Some((*s.key(), traced_wait(s)?))).collect();

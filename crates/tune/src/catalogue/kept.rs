@@ -3,7 +3,7 @@
 use super::{Entry, udev};
 use crate::machine::Machine;
 use crate::target::{ChangeTarget, filled, sysctl_path};
-use whyslow_model::tune::{Access, Persist, TunableScope};
+use whyslow_documents::tune::{Access, Persist, TunableScope};
 
 const HEADER: &str = "# Written by 'whyslow tune persist', removed by 'whyslow tune undo'.\n";
 /// Sorts after all files from packages, and after Debian's 99-sysctl.conf.

@@ -12,8 +12,8 @@ use crate::values::Values;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
+use whyslow_documents::tune::{Access, Effect, Persist, Risk, Stalls, Tunable, TunableScope};
 use whyslow_model::suggest::did_you_mean;
-use whyslow_model::tune::{Access, Effect, Persist, Risk, Stalls, Tunable, TunableScope};
 
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tunables.rs"));
 

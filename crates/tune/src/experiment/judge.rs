@@ -2,7 +2,7 @@
 
 use whyslow_compare::stats::paired::{estimate, sign_flip_p};
 use whyslow_compare::stats::{Corrected, Estimate, holm, median, ranks};
-use whyslow_model::tune::{TrialEffect, TrialPair, TrialVerdict};
+use whyslow_documents::tune::{TrialEffect, TrialPair, TrialVerdict};
 
 /// Upper limit for the ratio of two values: zero against a positive value would have an infinite logarithm.
 const LARGEST_RATIO: f64 = 1000.0;

@@ -5,8 +5,8 @@ use crate::store::{PRIVATE, TuneFolder};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use whyslow_documents::tune::Trial;
 use whyslow_model::mask;
-use whyslow_model::tune::Trial;
 
 fn path(store: &TuneFolder) -> PathBuf {
     store.folder().join("trials.jsonl")

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
-use whyslow_model::tune::{HistoryEntry, Status, Trial, TrialEvidence, TrialPair};
+use whyslow_documents::tune::{HistoryEntry, Status, Trial, TrialEvidence, TrialPair};
 
 /// The first half of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,7 +136,7 @@ fn path(store: &TuneFolder) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::tune::TrialVerdict;
+    use whyslow_documents::tune::TrialVerdict;
 
     fn prepared() -> Prepared {
         Prepared {

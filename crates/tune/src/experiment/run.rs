@@ -7,7 +7,7 @@ use crate::machine;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
-use whyslow_model::tune::{Trial, TrialEvidence, TrialPair, TrialVerdict, Watched};
+use whyslow_documents::tune::{Trial, TrialEvidence, TrialPair, TrialVerdict, Watched};
 
 /// If the noise would hide even an effect of this size (twice as good), the experiment is refused.
 const HOPELESS: f64 = 1.0;

@@ -12,7 +12,7 @@ use crate::session::{Guard, Session, Terms, all_clean};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use whyslow_model::tune::HistoryEntry;
+use whyslow_documents::tune::HistoryEntry;
 
 /// A change and the load it is tried under.
 pub struct TrialSetup {

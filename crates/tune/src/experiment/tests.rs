@@ -3,7 +3,7 @@
 use super::*;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use whyslow_model::tune::{Trial, TrialVerdict};
+use whyslow_documents::tune::{Trial, TrialVerdict};
 
 /// A test bed whose metric drifts, with autocorrelated noise and an effect of the change.
 struct Drifting {

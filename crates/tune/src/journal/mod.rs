@@ -108,7 +108,9 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::tune::{ChangeOutcome, ChangedBy, Held, Reason, SettingChange, Status, Transaction, Undoing};
+    use whyslow_documents::tune::{
+        ChangeOutcome, ChangedBy, Held, Reason, SettingChange, Status, Transaction, Undoing,
+    };
 
     fn begin(id: u64) -> Record {
         let change = SettingChange {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use whyslow_documents::tune::{ChangeOutcome, Held, HistoryEntry, Reason, Status, Transaction, Undoing};
 use whyslow_model::mask;
-use whyslow_model::tune::{ChangeOutcome, Held, HistoryEntry, Reason, Status, Transaction, Undoing};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use crate::system_setting::SystemSetting;
 use crate::target::ChangeTarget;
 use std::collections::HashMap;
 use std::time::Duration;
-use whyslow_model::tune::{Effect, PlanDocument, PlanLine, PlanStep, Risk, Unavailable};
+use whyslow_documents::tune::{Effect, PlanDocument, PlanLine, PlanStep, Risk, Unavailable};
 
 /// The planned changes, with their settings.
 pub struct Plan {

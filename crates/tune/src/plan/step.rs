@@ -7,7 +7,7 @@ use crate::request::{ChangeRequest, RequestedValue};
 use crate::system_setting::SystemSetting;
 use crate::target::ChangeTarget;
 use crate::values::Values;
-use whyslow_model::tune::{Effect, PlanLine, PlanStep, Risk, Stalls, Tunable, TunableScope, Unavailable};
+use whyslow_documents::tune::{Effect, PlanLine, PlanStep, Risk, Stalls, Tunable, TunableScope, Unavailable};
 
 pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: ChangeTarget) -> PlanItem {
     match SystemSetting::for_target(machine, &target) {

@@ -2,7 +2,7 @@
 
 use crate::instances;
 use crate::machine::Machine;
-use whyslow_model::tune::TunableScope;
+use whyslow_documents::tune::TunableScope;
 
 /// Buses whose disks tuned's disk plugin accepts; it also accepts devices on no bus (loop, dm, md).
 const BUSES: [&str; 5] = ["scsi", "virtio", "xen", "nvme", "mmc"];

@@ -3,8 +3,8 @@
 use crate::machine::Machine;
 use std::cell::Cell;
 use std::io::Read;
+use whyslow_documents::tune::ProfileInfo;
 use whyslow_model::suggest::unknown;
-use whyslow_model::tune::ProfileInfo;
 
 /// The built-in profiles, by name.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/profiles.rs"));

@@ -27,7 +27,7 @@ use library::ReadBudget;
 use merge::ProfileUnit;
 use settings::ProfileOption;
 use std::collections::HashSet;
-use whyslow_model::tune::{ProfileInfo, ProfileNote};
+use whyslow_documents::tune::{ProfileInfo, ProfileNote};
 
 /// The section about the profile itself.
 const MAIN: &str = "main";

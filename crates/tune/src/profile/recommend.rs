@@ -2,7 +2,7 @@
 
 use super::compute;
 use crate::machine::Machine;
-use whyslow_model::tune::Recommendation;
+use whyslow_documents::tune::Recommendation;
 use whyslow_sense::Root;
 
 /// A possible purpose of a machine.

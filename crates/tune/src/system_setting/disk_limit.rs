@@ -5,7 +5,7 @@ use super::Handle;
 use super::file::SettingFile;
 use crate::machine::Machine;
 use std::path::PathBuf;
-use whyslow_model::tune::Unavailable;
+use whyslow_documents::tune::Unavailable;
 
 /// One value of one disk's line.
 pub(super) struct DiskLimit {

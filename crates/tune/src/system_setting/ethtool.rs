@@ -4,7 +4,7 @@
 use super::{Handle, sorted};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use whyslow_model::tune::Unavailable;
+use whyslow_documents::tune::Unavailable;
 
 /// Access to a parameter: the commands that get and set its structure, the length of the structure, and the word and bits that
 /// contain the parameter.

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use whyslow_model::tune::Unavailable;
+use whyslow_documents::tune::Unavailable;
 
 /// Maximum size, larger than any setting.
 const MOST: u64 = 64 * 1024;

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use whyslow_model::tune::Unavailable;
+use whyslow_documents::tune::Unavailable;
 
 /// One line, identified by the text before and after its value; or several lines that are set together, each with one word of the
 /// value.

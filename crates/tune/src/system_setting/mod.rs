@@ -16,8 +16,8 @@ use crate::mounts;
 use crate::target::{ChangeTarget, filled, sysctl_path};
 use std::io;
 use std::sync::Arc;
+use whyslow_documents::tune::{Access, Here, SettingChange, TunableScope, Unavailable};
 use whyslow_model::human;
-use whyslow_model::tune::{Access, Here, SettingChange, TunableScope, Unavailable};
 use whyslow_sense::Root;
 
 /// An access method for a setting.

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::mounts::{self, Mount};
 use libc::c_ulong;
 use nix::mount::{MsFlags, mount};
-use whyslow_model::tune::Unavailable;
+use whyslow_documents::tune::Unavailable;
 
 /// Flags of a mount, by their names in /proc (fs/proc_namespace.c, show_mnt_opts).
 const OF_MOUNT: &[(&str, c_ulong)] = &[

@@ -5,8 +5,8 @@ use super::{Handle, sorted};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::io;
+use whyslow_documents::tune::Unavailable;
 use whyslow_model::cpu_list;
-use whyslow_model::tune::Unavailable;
 
 #[derive(Clone, Copy)]
 enum ProcessProperty {
@@ -221,7 +221,7 @@ mod tests {
     use crate::machine::Machine;
     use crate::system_setting::SystemSetting;
     use std::process::Command;
-    use whyslow_model::tune::Unavailable;
+    use whyslow_documents::tune::Unavailable;
 
     #[test]
     fn a_process_of_our_own_is_set_and_set_back() {

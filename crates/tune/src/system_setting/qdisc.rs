@@ -5,7 +5,7 @@
 
 use super::Handle;
 use crate::machine::Machine;
-use whyslow_model::tune::Unavailable;
+use whyslow_documents::tune::Unavailable;
 use whyslow_sense::SourceError;
 use whyslow_sense::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 

@@ -5,7 +5,9 @@ use super::{NetOptions, NetPart, RemoteEnd};
 use crate::bench_session::BenchSession;
 use crate::{Error, Progress, Result};
 use std::time::Duration;
-use whyslow_model::bench::{Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Transport, Work};
+use whyslow_documents::bench::{
+    Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Transport, Work,
+};
 use whyslow_model::human;
 
 /// Pause between requests while streams run: enough requests for percentiles, but a negligible load.

@@ -21,7 +21,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer};
+use whyslow_documents::bench::{NetEnd, NetLoad, NetRound, Peer};
 
 pub(super) const PROGRAM: &str = "iperf3";
 const PORT: u16 = 5201;

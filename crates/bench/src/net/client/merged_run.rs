@@ -1,6 +1,6 @@
 //! Merged results of both ends of a run.
 
-use whyslow_model::bench::{Datagrams, NetEnd, NetLoad, NetRun, Work};
+use whyslow_documents::bench::{Datagrams, NetEnd, NetLoad, NetRun, Work};
 
 /// Merges the results of both ends. Ending early because the run was `stopped` is not a failure.
 pub(super) fn merge_ends(name: &str, load: &NetLoad, here: NetEnd, there: Option<NetEnd>, stopped: bool) -> NetRun {
@@ -32,7 +32,7 @@ fn datagrams(sender: Option<&NetEnd>, receiver: Option<&NetEnd>) -> Option<Datag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::bench::{Direction, Transport};
+    use whyslow_documents::bench::{Direction, Transport};
 
     fn end(bytes: u64, datagrams: Option<Datagrams>) -> NetEnd {
         NetEnd { seconds: 2.0, bytes, answers: 10, datagrams, ..NetEnd::default() }

@@ -14,7 +14,7 @@ use benchmark::NetBenchmark;
 use iperf3::Iperf3;
 use server_connection::{ServerConnection, Tick};
 use std::net::SocketAddr;
-use whyslow_model::bench::{
+use whyslow_documents::bench::{
     BenchKind, BenchReport, Direction, NetLoad, NetRound, NetRun, Network, Peer, Transport, Work,
 };
 

@@ -16,7 +16,7 @@ use socket2::{SockRef, Socket};
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer, Transport};
+use whyslow_documents::bench::{NetEnd, NetLoad, NetRound, Peer, Transport};
 
 /// Time for the server to receive all streams.
 const GETTING_READY: Duration = Duration::from_secs(15);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Once, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
-use whyslow_model::bench::{Direction, Work};
+use whyslow_documents::bench::{Direction, Work};
 
 /// Number of panics in server threads, which are never joined.
 static PANICS: AtomicU32 = AtomicU32::new(0);

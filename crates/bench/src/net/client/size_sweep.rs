@@ -3,7 +3,7 @@
 use super::benchmark::NetBenchmark;
 use crate::Result;
 use crate::plateau::{PlateauSample, PlateauSweep, is_gain};
-use whyslow_model::bench::{NetEnd, NetLoad, NetRun, Size, Sizes};
+use whyslow_documents::bench::{NetEnd, NetLoad, NetRun, Size, Sizes};
 use whyslow_model::human;
 
 /// Share of the best bandwidth that is enough.

@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{NetEnd, NetLoad, Transport};
+use whyslow_documents::bench::{NetEnd, NetLoad, Transport};
 
 /// Time after which a client without requests is disconnected.
 const IDLE: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::thread::sleep;
 use std::time::Duration;
-use whyslow_model::bench::Datagrams;
+use whyslow_documents::bench::Datagrams;
 
 /// Magic number of a datagram.
 const MARK: [u8; 4] = *b"wsld";

@@ -6,7 +6,7 @@ use crate::options::duration;
 use clap::{Args, Parser};
 use clap_complete::ArgValueCandidates;
 use std::time::Duration;
-use whyslow_model::tune::Promise;
+use whyslow_documents::tune::Promise;
 use whyslow_tune::experiment::Design;
 
 /// What to try, and what to measure it by.

@@ -7,7 +7,7 @@ use super::{progress, say_step};
 use crate::output::Failure;
 use crate::tune::{Tune, failure, stop_on_signals};
 use std::process::ExitCode;
-use whyslow_model::tune::{Effect, HistoryEntry, PreparedChange, TrialVerdict};
+use whyslow_documents::tune::{Effect, HistoryEntry, PreparedChange, TrialVerdict};
 use whyslow_show::text::tune as text;
 use whyslow_tune::experiment::{LiveTestBed, Load, Prepared, TestBed, TrialSetup};
 use whyslow_tune::{Error, all_clean};

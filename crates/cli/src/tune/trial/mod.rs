@@ -16,7 +16,7 @@ use crate::options::OutputOptions;
 use crate::output::{Failure, INTERRUPTED, ProgressLine, complain};
 use std::process::ExitCode;
 use task::Task;
-use whyslow_model::tune::Trial;
+use whyslow_documents::tune::Trial;
 use whyslow_show::text::tune as text;
 use whyslow_tune::experiment::{self, Design, LiveTestBed};
 use whyslow_tune::{Machine, TuneFolder};

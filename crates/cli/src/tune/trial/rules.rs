@@ -3,8 +3,8 @@
 use super::args::TryArgs;
 use super::task::Task;
 use toml::Value;
-use whyslow_model::listing::split_set_value;
-use whyslow_model::tune::Risk;
+use whyslow_documents::listing::split_set_value;
+use whyslow_documents::tune::Risk;
 use whyslow_testing::recommended_actions;
 use whyslow_tune::{Catalogue, Machine};
 

@@ -6,7 +6,7 @@ use super::time_budget::TimeBudget;
 use crate::output::Failure;
 use crate::tune::failure;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use whyslow_model::tune::{Effect, Rehearsal, Risk};
+use whyslow_documents::tune::{Effect, Rehearsal, Risk};
 use whyslow_tune::experiment::{Design, Load, MetricSpec, TrialSetup};
 use whyslow_tune::{ChangeRequest, Machine, Plan};
 

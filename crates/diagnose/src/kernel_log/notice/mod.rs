@@ -11,7 +11,7 @@ use super::words::number_after;
 use std::collections::BTreeMap;
 pub use subject::SNAPSHOT;
 use subject::{MessageSubject, devices_of_thread, subject_of};
-use whyslow_model::diagnosis::Subject;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::kernel_log::{HANDLERS, LOG_PATTERNS, LogPhase};
 
 /// Maximum number of distinct details kept for one notice.

@@ -2,7 +2,7 @@
 
 use crate::kernel_log::disk_of;
 use crate::kernel_log::words::{after, between, is_number, number_after, says, until, word_after};
-use whyslow_model::diagnosis::Subject;
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::kernel_log::LogSubject;
 use whyslow_model::topology::device_by_number;
 

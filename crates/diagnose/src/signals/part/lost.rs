@@ -26,7 +26,7 @@ pub struct Clock<'w> {
 
 impl<'w> Clock<'w> {
     /// Creates the clock of a window's log.
-    pub fn of(window: &Window, log: &'w BTreeMap<u64, &'w LogLine>) -> Self {
+    pub fn from_window(window: &Window, log: &'w BTreeMap<u64, &'w LogLine>) -> Self {
         let reads = window.newest::<LogRead>();
         let of_files = reads.values().filter_map(|read| read.span.get()).reduce(f64::max).map(|ns| ns / 1e9);
         let live = reads.is_empty() && window.seconds() > 0.0;

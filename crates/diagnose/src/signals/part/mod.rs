@@ -9,8 +9,8 @@ use crate::signal::{Entity, signals};
 use lost::Clock;
 use std::collections::{BTreeMap, BTreeSet};
 use suspect::{Suspect, Suspects};
+use whyslow_documents::diagnosis::Subject;
 use whyslow_model::catalogue::{LogLine, Queue};
-use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
 /// Maximum number of entities of a kind that a text names.
@@ -182,10 +182,10 @@ signals! { p: Part<'_>;
 /// Returns every part with errors of its own.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let log = kernel_log::rows(window);
-    let clock = Clock::of(window, &log);
+    let clock = Clock::from_window(window, &log);
     let errors = parse(kernel_log::lines(window).into_iter());
-    let suspects = Suspects::of(&errors, |event| Some((lost::file_of(event), clock.at(event)?)));
-    let queues = Queues::of(window);
+    let suspects = Suspects::from_errors(&errors, |event| Some((lost::file_of(event), clock.at(event)?)));
+    let queues = Queues::from_window(window);
     let part = |target: &'_ str| {
         let logged = errors.known.name(target);
         let queue = queues.fitting(target, logged);
@@ -210,7 +210,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 struct Queues<'w>(BTreeMap<&'w str, &'w Queue>);
 
 impl<'w> Queues<'w> {
-    fn of(window: &'w Window) -> Self {
+    fn from_window(window: &'w Window) -> Self {
         let mut by_name = BTreeMap::new();
         for queue in window.newest::<Queue>().into_values() {
             let names = [queue.address.get(), Some(disk_of(&queue.device))];
@@ -236,5 +236,7 @@ fn entity(part: &Part<'_>, errors: &Errors) -> Entity {
         .chain(errors.known.ports_of(part.target))
         .map(str::to_owned)
         .collect();
-    Entity::of(Subject::new("device", part.target), part).of_rows(lines).also_named(names.into_iter().collect())
+    Entity::from_subject(Subject::new("device", part.target), part)
+        .of_rows(lines)
+        .also_named(names.into_iter().collect())
 }

@@ -129,7 +129,7 @@ pub struct Suspects<'e> {
 
 impl<'e> Suspects<'e> {
     /// Collects the errors of a log by target.
-    pub fn of(errors: &'e Errors, time: impl Fn(&Event) -> EventTime) -> Self {
+    pub fn from_errors(errors: &'e Errors, time: impl Fn(&Event) -> EventTime) -> Self {
         let mut targets: BTreeMap<&str, TargetErrors<'_>> = BTreeMap::new();
         for event in &errors.events {
             let errors = targets.entry(&event.target).or_default();

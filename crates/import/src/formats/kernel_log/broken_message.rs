@@ -14,7 +14,7 @@ pub fn wrap_of(lines: &mut Lines<'_>) -> Wrap {
     let mut prefixed = false;
     for at in 0..AHEAD {
         let Some(text) = lines.peek(at).filter(|text| !text.is_empty()) else { break };
-        let has_prefix = LogPrefix::of(text).is_some();
+        let has_prefix = LogPrefix::parse(text).is_some();
         prefixed |= has_prefix;
         if has_prefix || !prefixed {
             wrap.add(text);

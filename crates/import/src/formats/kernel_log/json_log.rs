@@ -27,7 +27,7 @@ pub fn read(lines: &mut Lines<'_>, logs: &mut HostLogs) {
         if whole {
             // An entry is parsed only if it may matter.
             if may_matter(text) || text.contains("\"MESSAGE\":[") {
-                JsonEntry::of(text).record(lines, logs);
+                JsonEntry::parse(text).record(lines, logs);
             } else {
                 let (kernel, when) = (is_from_kernel(text), LogTime { printed: micros(text), since_boot_ns: None });
                 logs.choose(host(text), number);
@@ -61,7 +61,7 @@ struct JsonEntry {
 
 impl JsonEntry {
     /// Parses an entry on one line.
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut fields = Self::default();
         if let Ok(Value::Object(object)) = serde_json::from_str(text) {
             object.iter().for_each(|(name, value)| fields.set(name, value));

@@ -38,7 +38,7 @@ pub const FORMAT: Format = Format {
     ],
     streamed: true,
     starts: |lines| {
-        lines.next_is(|line| LogPrefix::of(line).is_some() || is_unmistakable(line)) || json_log::starts(lines)
+        lines.next_is(|line| LogPrefix::parse(line).is_some() || is_unmistakable(line)) || json_log::starts(lines)
     },
     read,
     ..Format::NEW
@@ -63,7 +63,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
 
 /// Returns true if the kernel, or a daemon that reports its events, logged a line, as far as its prefix shows.
 pub(crate) fn is_from_kernel(line: &str) -> bool {
-    LogPrefix::of(line)
+    LogPrefix::parse(line)
         .is_none_or(|p| p.kernel || is_relevant_sender(Some(daemon(line.get(..p.length).unwrap_or_default()))))
 }
 

@@ -27,7 +27,7 @@ const WEB_SERVER: [&str; 6] = [" [error]", " [notice]", " [warn]", " [info]", " 
 
 impl<'l> LogPrefix<'l> {
     /// Parses the prefix of a log line. Returns `None` if it has none.
-    pub fn of(line: &'l str) -> Option<Self> {
+    pub fn parse(line: &'l str) -> Option<Self> {
         let text = line.trim_start();
         let first = *text.as_bytes().first()?;
         let mut prefix = match first {
@@ -245,12 +245,12 @@ mod tests {
     fn months_in_other_languages_and_cases() {
         for text in ["jan 20 12:40:57 web kernel: x", "Mär  2 12:40:57 web kernel: x", "ago 31 12:40:57 web kernel: x"]
         {
-            let prefix = LogPrefix::of(text).unwrap();
+            let prefix = LogPrefix::parse(text).unwrap();
             assert!(prefix.kernel && prefix.host == Some("web") && text.ends_with("x"), "{prefix:?}");
             assert_eq!(&text[prefix.length..], "x");
         }
         for text in ["the 20 12:40:57 web kernel: x", "may be 12:40 or 12:50"] {
-            assert_eq!(LogPrefix::of(text), None, "{text}");
+            assert_eq!(LogPrefix::parse(text), None, "{text}");
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
             ("   kernel: ", None, None),
         ] {
             let line = format!("{prefix}{text}");
-            let found = LogPrefix::of(&line).unwrap_or_else(|| panic!("{line}"));
+            let found = LogPrefix::parse(&line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!(
                 (line[found.length..].trim(), found.printed, found.since_boot_ns),
                 (text, printed, boot),
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn lines_without_a_kernel_prefix() {
-        assert!(!LogPrefix::of("Dec 20 10:33:23 web smartd[12]: Device: /dev/sda").unwrap().kernel);
+        assert!(!LogPrefix::parse("Dec 20 10:33:23 web smartd[12]: Device: /dev/sda").unwrap().kernel);
         for line in [
             "Device: rrqm/s",
             "[Wed Oct 11 14:32:52 2000] [error] [client 127.0.0.1] denied",
@@ -311,21 +311,21 @@ mod tests {
             "<b>",
             "",
         ] {
-            assert_eq!(LogPrefix::of(line), None, "{line}");
+            assert_eq!(LogPrefix::parse(line), None, "{line}");
         }
     }
 
     proptest! {
         #[test]
         fn no_line_makes_it_panic(line in "[<\\[]?(Dec |Sat |kern|20\\d\\d-|\\d{1,3},)?[-A-Za-z0-9 ,.:;>\\]äT+<]{0,60}") {
-            if let Some(prefix) = LogPrefix::of(&line) {
+            if let Some(prefix) = LogPrefix::parse(&line) {
                 prop_assert!(line.is_char_boundary(prefix.length));
             }
         }
 
         #[test]
         fn no_text_makes_it_panic(line in "\\PC{0,80}") {
-            if let Some(prefix) = LogPrefix::of(&line) {
+            if let Some(prefix) = LogPrefix::parse(&line) {
                 prop_assert!(line.get(prefix.length..).is_some());
             }
         }

@@ -29,7 +29,7 @@ fn a_line_keeps_its_times_and_place() {
     assert_eq!((printed, boot, words), want);
     let window = window_of("[    1.000000] nothing\n[    2.000000] I/O error, dev sda, sector 1\n");
     let key = window.newest::<LogLine>().keys().next().unwrap().to_string();
-    assert_eq!(window.origins().of("log", &key).first().unwrap().to_string(), "x:2");
+    assert_eq!(window.origins().locations("log", &key).first().unwrap().to_string(), "x:2");
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl<'l> TextLog<'l> {
         loop {
             let number = lines.number();
             let Some(text) = lines.peek(0) else { break };
-            if let Some(prefix) = LogPrefix::of(text) {
+            if let Some(prefix) = LogPrefix::parse(text) {
                 self.prefixed = true;
                 self.wrap.add(text);
                 self.logs.choose(prefix.host, number);
@@ -86,7 +86,7 @@ impl<'l> TextLog<'l> {
             } else if self.continues(lines) {
                 self.append(lines);
             } else if let Some((prefix, joined)) = self.prefix_alone(lines) {
-                let whole = LogPrefix::of(&joined).unwrap_or_default();
+                let whole = LogPrefix::parse(&joined).unwrap_or_default();
                 self.logs.choose(whole.host, number);
                 self.logs.current().count(number, whole.when());
                 self.line(lines, prefix, true);
@@ -134,8 +134,8 @@ impl<'l> TextLog<'l> {
         let next = lines.peek(1).filter(|next| self.prefixed && self.wrap.breaks(columns, next))?.to_owned();
         let text = lines.peek(0)?;
         let joined = format!("{text} {next}");
-        let is_kernel = LogPrefix::of(&joined).is_some_and(|p| p.kernel && p.length >= text.len());
-        (is_kernel && LogPrefix::of(&next).is_none()).then_some((text.len(), joined))
+        let is_kernel = LogPrefix::parse(&joined).is_some_and(|p| p.kernel && p.length >= text.len());
+        (is_kernel && LogPrefix::parse(&next).is_none()).then_some((text.len(), joined))
     }
 
     /// Returns true if the next line, which has no prefix, is a line of the kernel's report on its memory: it is one message of
@@ -209,7 +209,7 @@ impl<'l> TextLog<'l> {
         let Some(open) = self.open.take() else { return };
         let log = self.logs.at(open.log);
         if open.relevant && log.wants(open.message()) {
-            let when = LogPrefix::of(&open.line.text).unwrap_or_default().when();
+            let when = LogPrefix::parse(&open.line.text).unwrap_or_default().when();
             let (number, sequence) = (open.line.number, open.sequence);
             log.take(LogRecord { number, sequence, text: open.message(), when });
         } else {

@@ -16,7 +16,7 @@ pub struct ChainLine {
 
 impl ChainLine {
     /// Reads a line of a call graph. A line that only draws has no symbol, nor does the percentage above a chain (`-g flat`).
-    pub fn of(line: &str) -> Option<Self> {
+    pub fn parse(line: &str) -> Option<Self> {
         let text = line.trim_end();
         let drawn = text.len() - text.trim_start_matches([' ', '\t', '|']).len();
         let rest = &text[drawn..];
@@ -69,7 +69,7 @@ pub struct CallGraph<'c> {
 
 impl<'c> CallGraph<'c> {
     /// Builds the call graph; `relative` if percentages are of the parent, not of all samples.
-    pub fn of(row: &'c SampleRow, relative: bool) -> Self {
+    pub fn from_row(row: &'c SampleRow, relative: bool) -> Self {
         let whole = row.with_children.unwrap_or(row.own);
         let on_screen = row.chain.iter().any(|line| line.signed);
         let mut calls: Vec<Call<'c>> = Vec::new();

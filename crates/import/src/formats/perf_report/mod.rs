@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
             event(line).is_some()
                 || is_broken_header(line)
                 || begins_header(line)
-                || TableColumns::of(line).is_some()
+                || TableColumns::parse(line).is_some()
                 || SampleRow::without_header(line).is_some()
         }) || broken_before_symbol(lines).is_some_and(|row| SampleRow::without_header(&row).is_some())
     },
@@ -64,7 +64,7 @@ impl TableColumns {
     const UNKNOWN: Self = Self { children: false, numbers: 0, command: true, object: true, symbol: true };
 
     /// Parses `Overhead  Command  Shared Object  Symbol` or `Children  Self  Samples  Pid:Command  Symbol`.
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let text = uncommented(line);
         let (children, rest) = if let Some(rest) = text.strip_prefix("Children") {
             (true, rest.trim_start().strip_prefix("Self")?)
@@ -108,7 +108,7 @@ struct SampleRow {
 
 impl SampleRow {
     /// Parses `+   97.98%     0.01%  fio      fio     [.] fio_libaio_commit`. Returns `None` for any other line.
-    fn of(line: &str, columns: &TableColumns) -> Option<Self> {
+    fn parse(line: &str, columns: &TableColumns) -> Option<Self> {
         let text = line.trim_start();
         let text = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start();
         let (first, mut rest) = percent(text)?;
@@ -158,7 +158,7 @@ impl SampleRow {
         let words = marked(children.map_or(rest, |(_, rest)| rest))?.0;
         let command = words.split_whitespace().count() > 1;
         let columns = TableColumns { children: children.is_some(), command, ..TableColumns::UNKNOWN };
-        Some((Self::of(line, &columns)?, columns))
+        Some((Self::parse(line, &columns)?, columns))
     }
 }
 
@@ -324,14 +324,14 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
                 let why = format!("samples of {name} do not show where CPU time goes");
                 run.note("perf report", why, "record CPU time: perf record -a -g sleep 10");
             }
-        } else if let Some(header) = TableColumns::of(text) {
+        } else if let Some(header) = TableColumns::parse(text) {
             columns = Some(header);
         } else if text.trim().is_empty() || is_comment(text) {
         } else if let Some(row) = row(uncommented(text), &mut columns) {
             if rows.len() < MOST_ROWS {
                 rows.push(SampleRow { line: line.number, ..row });
             }
-        } else if let Some((chain, row)) = ChainLine::of(text).zip(rows.last_mut()) {
+        } else if let Some((chain, row)) = ChainLine::parse(text).zip(rows.last_mut()) {
             row.is_graph_lost |= is_broken_graph(text);
             row.chain.push(chain);
         } else if columns.is_some() && begins_with_percentage(uncommented(text)) {
@@ -379,7 +379,7 @@ fn profiled_cpus(line: &str) -> Option<String> {
 /// Parses a row, by the columns of the header or, without a header, by its own.
 fn row(text: &str, columns: &mut Option<TableColumns>) -> Option<SampleRow> {
     match columns {
-        Some(columns) => SampleRow::of(text, columns),
+        Some(columns) => SampleRow::parse(text, columns),
         None => {
             let (row, own) = SampleRow::without_header(text)?;
             *columns = Some(own);
@@ -397,7 +397,7 @@ fn record(rows: &[SampleRow], kernel: Option<f64>, are_rows_lost: bool, run: &mu
         run.note("perf report", why, "include the header of its table");
         return;
     }
-    for mut program in ProgramShares::of(rows) {
+    for mut program in ProgramShares::from_rows(rows) {
         if are_rows_lost {
             (program.function, program.spinning_in) = (None, None);
         }

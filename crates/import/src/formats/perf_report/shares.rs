@@ -147,7 +147,7 @@ fn is_idle(symbol: &str) -> bool {
 
 impl<'r> ProgramShares<'r> {
     /// Returns every program of a profile, or all programs together if the profile does not separate them.
-    pub fn of(rows: &'r [SampleRow]) -> Vec<Self> {
+    pub fn from_rows(rows: &'r [SampleRow]) -> Vec<Self> {
         let relative = is_relative(rows);
         let mut programs: BTreeMap<Option<&str>, Vec<&SampleRow>> = BTreeMap::new();
         for row in rows {
@@ -164,7 +164,7 @@ impl<'r> ProgramShares<'r> {
     }
 
     fn of_program(name: Option<&'r str>, rows: &[&SampleRow], relative: bool) -> Self {
-        let graphs: Vec<CallGraph<'_>> = rows.iter().map(|row| CallGraph::of(row, relative)).collect();
+        let graphs: Vec<CallGraph<'_>> = rows.iter().map(|row| CallGraph::from_row(row, relative)).collect();
         let has_symbols = rows.iter().any(|row| row.symbol.is_some());
         let has_objects = has_symbols || rows.iter().any(|row| row.kernel);
         let own = |is_counted: &dyn Fn(&SampleRow) -> bool| -> f64 {

@@ -106,11 +106,11 @@ fn columns_that_are_not_known_are_not_guessed() {
         "Children  Command",
         "Overhead  Parent symbol",
     ] {
-        assert_eq!(TableColumns::of(header), None, "{header}");
+        assert_eq!(TableColumns::parse(header), None, "{header}");
     }
     let all = TableColumns { children: true, numbers: 2, ..TableColumns::UNKNOWN };
     assert_eq!(
-        TableColumns::of("# Children      Self       Samples        Period  Pid:Command  Shared Object  Symbol"),
+        TableColumns::parse("# Children      Self       Samples        Period  Pid:Command  Shared Object  Symbol"),
         Some(all)
     );
     // Shares that add up to more than everything come from several tables, or from other columns.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use whyslow_model::time_breakdown::{TimeKind, TimePart};
+use whyslow_documents::time_breakdown::{TimeKind, TimePart};
 
 /// Watches processes, and some of their children, for this long and returns their combined times.
 fn watched(tracer: &mut BreakdownTracer, long: Duration) -> ProcessTimes {

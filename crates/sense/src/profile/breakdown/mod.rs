@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use titles::LockTitles;
-use whyslow_model::time_breakdown::TraceCost;
+use whyslow_documents::time_breakdown::TraceCost;
 
 /// Sampling rate of each CPU, as in a profile.
 const HZ: u32 = 99;

@@ -17,8 +17,8 @@ use crate::profile::symbolizer::Symbolizer;
 use crate::root::Root;
 use crate::task::{WaitFunctions, wait_reason};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use whyslow_model::profile::{Frame, ProfileKind};
-use whyslow_model::time_breakdown::{Contributor, FEW_SAMPLES, FunctionShare, TimeKind, TimePart, UNKNOWN};
+use whyslow_documents::profile::{Frame, ProfileKind};
+use whyslow_documents::time_breakdown::{Contributor, FEW_SAMPLES, FunctionShare, TimeKind, TimePart, UNKNOWN};
 
 /// Maximum number of contributors and functions kept per part.
 const KEPT: usize = 20;

@@ -9,7 +9,7 @@ use crate::profile::recorder::{self, RawStack, StackRecord};
 use crate::profile::symbolizer::Symbolizer;
 use crate::source_error::SourceError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use whyslow_model::time_breakdown::{LockedThread, ProgramTime, ThreadTime, TimePart};
+use whyslow_documents::time_breakdown::{LockedThread, ProgramTime, ThreadTime, TimePart};
 
 /// The threads whose times are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,11 +17,11 @@ use aya::maps::StackTraceMap;
 use reason::WaitFunctions;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use whyslow_documents::time_breakdown::TimeKind;
 use whyslow_model::catalogue::{Family, LockHolder, MetricKind, RunQueue, Sleep};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::time_breakdown::TimeKind;
 use whyslow_model::value::Counter;
 
 /// Number of buckets of a latency, up to 2^37 ns.

@@ -3,7 +3,7 @@
 use crate::kallsyms::{KernelFunctions, KernelSymbols};
 use crate::root::Root;
 use crate::source_error::SourceError;
-use whyslow_model::time_breakdown::TimeKind;
+use whyslow_documents::time_breakdown::TimeKind;
 
 /// Prefixes of function names, as compilers add suffixes. The first line that matches any function of a stack decides: a page
 /// fault that reads from a disk is memory, a lock taken during I/O is I/O, a journal commit that fsync(2) waits for is fsync.

@@ -5,7 +5,7 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::text::TextStyle;
 use std::collections::HashMap;
-use whyslow_model::tune::{
+use whyslow_documents::tune::{
     ChangeOutcome, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, PlanStep, Reason, Risk, Status,
     Unavailable, Undoing,
 };

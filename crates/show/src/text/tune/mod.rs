@@ -10,7 +10,7 @@ pub use tunable::{tunable, tunables};
 
 use crate::canvas::{Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
-use whyslow_model::tune::{Effect, ProfileInfo, ProfileNote, Recommendation, Risk};
+use whyslow_documents::tune::{Effect, ProfileInfo, ProfileNote, Recommendation, Risk};
 
 /// Describes when a change takes effect.
 fn effect(effect: Effect) -> &'static str {

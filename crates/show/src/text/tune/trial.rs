@@ -3,10 +3,10 @@
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::text::{TextStyle, heading};
-use whyslow_model::human;
-use whyslow_model::tune::{
+use whyslow_documents::tune::{
     Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, Watched, unit_of,
 };
+use whyslow_model::human;
 
 /// Width of the plot of a pair.
 const PLOT: usize = 41;

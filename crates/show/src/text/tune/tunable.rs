@@ -3,7 +3,7 @@
 use super::{effect, risk, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
-use whyslow_model::tune::{Access, Effect, Here, Persist, Stalls, Tunable, TunableDocument, Unavailable};
+use whyslow_documents::tune::{Access, Effect, Here, Persist, Stalls, Tunable, TunableDocument, Unavailable};
 
 /// Number of objects with the same value that are named without `all`.
 const NAMED: usize = 4;

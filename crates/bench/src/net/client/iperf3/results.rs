@@ -1,7 +1,7 @@
 //! JSON of iperf3: the parameters and results of a test.
 
 use serde::{Deserialize, Serialize};
-use whyslow_model::bench::{CpuCost, Direction, NetEnd, NetLoad, NetStream, Work};
+use whyslow_documents::bench::{CpuCost, Direction, NetEnd, NetLoad, NetStream, Work};
 
 #[derive(Serialize)]
 pub(super) struct Parameters<'a> {

@@ -1,11 +1,13 @@
 //! Baselines: what a machine measured over a good period or in a benchmark, saved for comparison. `whyslow.baseline/1` is a
 //! public interface, described in docs/compare.md: fields may be added, existing ones do not change.
 
+pub use whyslow_model::normal::Better;
+
 use crate::diagnosis::Subject;
-use crate::histogram::{Histogram, middle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use whyslow_model::histogram::{Histogram, middle};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.baseline/1";
@@ -84,16 +86,6 @@ pub struct Experiment {
     /// The settings that the text around it states, by name: `mtu of eth0` is `9000`, `title` is `after the change`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-}
-
-/// Which direction is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// Higher is better.
-    Higher,
-    /// Lower is better.
-    Lower,
 }
 
 impl Baseline {

@@ -1,7 +1,7 @@
 //! Alignment of partitions to the blocks of their disk.
 
 use super::bytes;
-use crate::catalogue::Queue;
+use whyslow_model::catalogue::Queue;
 
 /// Start of a partition relative to the disk's block and I/O sizes.
 pub(super) struct Alignment {

@@ -1,12 +1,12 @@
 //! Network nodes: interfaces, from those that containers and programs use down to network cards.
 
 use super::{InterruptLine, LimitKind, NodeKind, StackKind, StackNode, interrupt_lines};
-use crate::catalogue::{Link, Qdisc, VirtualFunction};
-use crate::human;
-use crate::key::NetKey;
-use crate::value::Name;
-use crate::window::Window;
 use std::collections::BTreeMap;
+use whyslow_model::catalogue::{Link, Qdisc, VirtualFunction};
+use whyslow_model::human;
+use whyslow_model::key::NetKey;
+use whyslow_model::value::Name;
+use whyslow_model::window::Window;
 
 /// Kinds of interfaces through which packets of containers and virtual machines enter; they leave a bridge through its
 /// other ports.
@@ -178,9 +178,9 @@ pub(super) fn interface_id(key: &NetKey) -> String {
 mod tests {
     use super::super::IoStack;
     use super::*;
-    use crate::catalogue::{Irq, IrqLine};
-    use crate::key::PerCpu;
-    use crate::snapshot::Snapshot;
+    use whyslow_model::catalogue::{Irq, IrqLine};
+    use whyslow_model::key::PerCpu;
+    use whyslow_model::snapshot::Snapshot;
 
     fn key(ns: &str, name: &str) -> NetKey {
         NetKey { ns: ns.into(), name: name.into() }

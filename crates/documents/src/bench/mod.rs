@@ -21,10 +21,10 @@ pub use study::{Measurement, SizeKnee, Study};
 pub use workload::{AccessPattern, BlockSize, Cache, Engine, SyncPolicy, Workload};
 
 use crate::diagnosis::Host;
-use crate::histogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use whyslow_model::histogram::Histogram;
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.bench/1";

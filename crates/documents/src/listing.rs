@@ -1,10 +1,9 @@
 //! What `whyslow rules` and `whyslow formats` list.
 
-use crate::baseline::Better;
 use crate::diagnosis::ActionKind;
-use crate::normal::Normal;
 use schemars::JsonSchema;
 use serde::Serialize;
+use whyslow_model::normal::{Better, Normal};
 
 /// Splits a value in a rule's `set` into the value itself and whether the setting is only raised to it: `>8192` leaves a larger
 /// value alone.

@@ -1,12 +1,14 @@
 //! The diagnosis document, `whyslow.diagnosis/1`: a public interface, described in docs/diagnosis.md. Fields may be added,
 //! existing ones do not change.
 
-use crate::human;
+pub use whyslow_model::subject::Subject;
+
 use crate::time_breakdown::TimeBreakdown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use whyslow_model::human;
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.diagnosis/1";
@@ -67,6 +69,9 @@ pub struct Diagnosis {
     /// Who holds how much of other wholes: the CPUs' time, the memory of control groups that are short of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ledgers: Vec<Ledger>,
+    /// How much of what is read and written each layer carries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
     /// Numbers outside their normal ranges, the furthest first, whether or not a cause is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stands_out: Vec<Deviation>,
@@ -125,6 +130,30 @@ pub struct Holding {
     pub how: String,
 }
 
+/// A flow through layers, from the calls of programs to the devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Flow {
+    /// What flows: `reads`, `writes`.
+    pub flow: String,
+    /// Unit of the amounts: bytes/s.
+    pub unit: String,
+    /// The layers, the uppermost first.
+    pub layers: Vec<FlowLayer>,
+}
+
+/// What one layer carries of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowLayer {
+    /// The layer, in words.
+    pub layer: String,
+    /// What it carries.
+    pub amount: f64,
+    /// The same divided by what the layer above carries; `null` for the uppermost one, and below one that carries nothing.
+    pub of_above: Option<f64>,
+    /// How it is computed, and from what.
+    pub how: String,
+}
+
 /// A number outside its normal range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Deviation {
@@ -162,6 +191,7 @@ impl Diagnosis {
             figures: Vec::new(),
             memory: None,
             ledgers: Vec::new(),
+            flows: Vec::new(),
             stands_out: Vec::new(),
             main_figures: Vec::new(),
         }
@@ -449,59 +479,6 @@ pub enum Basis {
     AtLeast,
     /// No time was measured, as in a log: the number states the severity of such a cause, not a share of time.
     NotMeasured,
-}
-
-/// The subject of a finding or a culprit, named as the system spells it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Subject {
-    /// host, cpu, process, thread, cgroup, device, partition, mount, interface, connection, irq, socket, array, limit,
-    /// database.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-    /// Its PID, if it is a process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// Its TID, if it is a thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tid: Option<u32>,
-    /// Its network namespace, if it is not the observer's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub netns: Option<String>,
-    /// The captures it was seen in, if several captures of the same things are shown side by side.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capture: Option<String>,
-}
-
-impl Subject {
-    /// Creates a subject without a process.
-    pub fn new(kind: &str, name: impl Into<String>) -> Self {
-        Self { kind: kind.into(), name: name.into(), ..Self::default() }
-    }
-
-    /// Returns the machine itself as the subject.
-    pub fn host() -> Self {
-        Self::new("host", "host")
-    }
-
-    /// Returns the key of a finding with this id about the subject.
-    pub fn key_of(&self, id: &str) -> String {
-        let Self { name, pid, tid, netns, .. } = self;
-        let task = match (pid, tid) {
-            (Some(pid), Some(tid)) => format!("[{pid}/{tid}]"),
-            (Some(pid), None) => format!("[{pid}]"),
-            (None, _) => String::new(),
-        };
-        let netns = netns.as_ref().map_or_else(String::new, |netns| format!("@{netns}"));
-        let capture = self.capture.as_ref().map_or_else(String::new, |capture| format!(" in {capture}"));
-        format!("{id}@{name}{task}{netns}{capture}")
-    }
-
-    /// Returns whether both are the same apart from process and thread.
-    pub fn is_namesake_of(&self, other: &Self) -> bool {
-        let without_task = |subject: &Self| Self { pid: None, tid: None, ..subject.clone() };
-        without_task(self) == without_task(other)
-    }
 }
 
 /// A cause or an effect.

@@ -1,12 +1,12 @@
 //! Storage stacks built from constructed rows.
 
 use super::{IoStack, LimitKind, NodeBelow, StackNode};
-use crate::catalogue::{
+use whyslow_model::catalogue::{
     Array, FileSystemDevice, Layer, MachineInfo, MappedDevice, Mount, Partition, Queue, Swap, Zram,
 };
-use crate::key::{LinkKey, MachineKey};
-use crate::snapshot::Snapshot;
-use crate::window::Window;
+use whyslow_model::key::{LinkKey, MachineKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
 
 fn stack(fill: impl FnOnce(&mut Snapshot)) -> IoStack {
     let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };

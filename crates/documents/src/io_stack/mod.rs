@@ -19,13 +19,13 @@ pub use diagram::StackGroup;
 pub use load::NodeLoad;
 
 use crate::blind_spots;
-use crate::catalogue::{Irq, IrqLine, MachineInfo, MappedDevice};
 use crate::diagnosis::{BlindSpot, Reading};
-use crate::human;
-use crate::window::Window;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{Irq, IrqLine, MachineInfo, MappedDevice};
+use whyslow_model::human;
+use whyslow_model::window::Window;
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.stack/1";

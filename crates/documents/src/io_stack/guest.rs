@@ -3,12 +3,12 @@
 use super::network::interface_id;
 use super::storage::{StorageFacts, device_id};
 use super::{NodeKind, StackKind, StackNode};
-use crate::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, MachineInfo, Process, VirtualFunction};
-use crate::cpu_list;
-use crate::key::{GuestDevice, NetKey, TaskKey};
-use crate::value::Name;
-use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, MachineInfo, Process, VirtualFunction};
+use whyslow_model::cpu_list;
+use whyslow_model::key::{GuestDevice, NetKey, TaskKey};
+use whyslow_model::value::Name;
+use whyslow_model::window::Window;
 
 /// Returns the disks, each on the device or file system that holds it.
 pub(super) fn disks(storage: &StorageFacts<'_>, window: &Window) -> Vec<StackNode> {
@@ -170,9 +170,9 @@ fn describe_disk(node: &mut StackNode, disk: &GuestDisk) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Link, Mount, Queue};
     use crate::io_stack::IoStack;
-    use crate::snapshot::Snapshot;
+    use whyslow_model::catalogue::{Link, Mount, Queue};
+    use whyslow_model::snapshot::Snapshot;
 
     #[test]
     fn disks_and_cards_of_guests_lie_on_those_of_their_host() {

@@ -2,14 +2,14 @@
 
 use super::alignment::Alignment;
 use super::{LimitKind, NodeKind, StackKind, StackNode, guest, interrupt_lines};
-use crate::catalogue::{
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{
     Array, FileSystemDevice, Layer, MachineInfo, MappedDevice, Mount, NfsMount, Partition, Queue, Swap, Zram,
 };
-use crate::human;
-use crate::key::LinkKey;
-use crate::value::Name;
-use crate::window::Window;
-use std::collections::BTreeMap;
+use whyslow_model::human;
+use whyslow_model::key::LinkKey;
+use whyslow_model::value::Name;
+use whyslow_model::window::Window;
 
 /// File systems that keep files in memory, without a device.
 const IN_MEMORY: [&str; 3] = ["devtmpfs", "ramfs", "tmpfs"];
