@@ -18,7 +18,7 @@ const FENCES: [&str; 2] = ["```", "~~~"];
 const LONGEST_LANGUAGE: usize = 12;
 
 /// Removes trailing white space, a byte order mark, text that a terminal overwrote, escape sequences, HTML elements and
-/// entities, mail quotes, the asterisks with which forums mark bold text, code fences, and the frames of tables and boxes.
+/// entities, mail quotes, the asterisks with which forums mark bold text, the marks of code, and the frames of tables and boxes.
 /// Returns how often the line was quoted.
 pub fn clean(bytes: &[u8], into: &mut String) -> usize {
     let text = String::from_utf8_lossy(bytes);
@@ -27,7 +27,11 @@ pub fn clean(bytes: &[u8], into: &mut String) -> usize {
     let line = without_escapes(line);
     let line = without_elements(&line);
     let (line, quotes) = unquoted(&line);
-    if is_fence(line) || is_frame(line) || is_table_ruler(line) {
+    if is_fence(line) {
+        return quotes;
+    }
+    let line = without_marks_of_code(line);
+    if is_frame(line) || is_table_ruler(line) {
         return quotes;
     }
     let line = if line.contains(NO_BREAK) { Cow::from(line.replace(NO_BREAK, " ")) } else { line.into() };
@@ -117,6 +121,14 @@ fn is_fence(line: &str) -> bool {
     language.is_some_and(|name| name.len() <= LONGEST_LANGUAGE && name.bytes().all(|b| b.is_ascii_alphabetic()))
 }
 
+/// Removes the marks at the beginning or the end of code that goes on in another line: `` `+-----+ ``, "```InnoDB: Warning".
+fn without_marks_of_code(line: &str) -> &str {
+    const MARKS: [&str; 2] = ["```", "`"];
+    let is_lone = |mark: &&&str| line.matches('`').count() == mark.len();
+    let mark = MARKS.iter().find(is_lone);
+    mark.and_then(|mark| line.strip_prefix(*mark).or(line.strip_suffix(*mark))).unwrap_or(line)
+}
+
 fn is_box_drawing(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
 }
@@ -184,6 +196,10 @@ mod tests {
             ("**sda** 1", "sda 1"),
             ("sda \u{a0} 1", "sda   1"),
             ("```console", ""),
+            ("```InnoDB: Warning: a long wait", "InnoDB: Warning: a long wait"),
+            ("`+-----+---+", ""),
+            ("| sda | 1 |`", "sda   1  "),
+            ("`sda` 1", "`sda` 1"),
             ("┌────┬───┐", ""),
             ("│ sda │ 1 │", "sda   1  "),
             ("| sda | 1 |", "sda   1  "),

@@ -114,9 +114,9 @@ fn unplaced(key: String) -> String {
 const LOGS: [&str; 2] = ["log", "log_read"];
 
 /// Sums over lines, which are lower where a line was lost: shares of a profile and of events, requests of a trace, operations
-/// of a mount.
-const SUMS: [&str; 7] = ["profile", "database", "disk", "request", "requester", "nfs", "latency"];
-const SUMMED: [&str; 5] = ["oracle-awr", "biosnoop", "blkparse", "mountstats", "slower"];
+/// of a mount, collections of a heap.
+const SUMS: [&str; 8] = ["profile", "database", "disk", "request", "requester", "nfs", "latency", "heap"];
+const SUMMED: [&str; 6] = ["oracle-awr", "biosnoop", "blkparse", "gc-unified", "mountstats", "slower"];
 
 /// What command lines and setups say of a transfer, and names.
 const OF_COMMANDS: [&str; 3] = ["options", "what", "object"];

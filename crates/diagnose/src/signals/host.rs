@@ -12,6 +12,7 @@ use super::reclaim::Reclaim;
 use super::shortage::{Room, climb};
 use super::slab;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
+use super::uninterruptible::Uninterruptible;
 use super::volume;
 use crate::ledger;
 use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
@@ -62,6 +63,7 @@ pub struct HostUse<'w> {
     hides_processes: bool,
     hides_io: bool,
     log: Option<Logged>,
+    uninterruptible: Option<Uninterruptible>,
     room: Option<&'w Room>,
     /// Share of the time in which a process waited for pages to be read.
     page_wait: Option<f64>,
@@ -106,6 +108,7 @@ impl<'w> HostUse<'w> {
             hides_io: sources.processes_refused().is_some() && task::hides_io(tasks),
             busiest: busiest_line(window),
             nic_interrupts: NicInterrupts::from_window(window),
+            uninterruptible: Uninterruptible::from_window(window),
             clock: Clock::from_window(window),
             reclaim: Reclaim::from_window(window, sources, tasks),
             pool: Pool::largest_unused(window),
@@ -571,6 +574,9 @@ signals! { h: HostUse<'_>;
     "cpu.waiting_at_least" "count" "the fewest tasks that can have waited on a run queue, where the number of CPUs is not known", "mean of procs_running beyond cpu.count_at_most while no CPU was idle", "/proc/stat", normal (near 0.0) => h.waiting_at_least();
     "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_share();
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat", normal "no more than CPUs" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
+    "task.uninterruptible" "count" "tasks in uninterruptible sleep at the end", "rows in state D", "/proc/PID/stat", normal (below 3.0) => h.uninterruptible.as_ref().map(|tasks| tasks.count as f64);
+    "task.uninterruptible_names" "text" "the most frequent of them", "comm", "/proc/PID/stat" => h.uninterruptible.as_ref().map(|tasks| tasks.names.as_str()).filter(|names| !names.is_empty());
+    "task.uninterruptible_in" "text" "functions of the kernel in which they wait", "wchan", "/proc/PID/wchan" => h.uninterruptible.as_ref().map(|tasks| tasks.functions.as_str()).filter(|functions| !functions.is_empty());
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.guest_cpus" "count" "virtual CPUs of the guests that run on this machine", "Σ of -smp", "/proc/PID/cmdline" => h.guests().map(|guests| guests.values().filter_map(|guest| guest.cpus.get()).sum::<f64>());
     "cpu.guest_share" "ratio" "share of the CPU time used that guests used", "ΣΔ(utime + stime) of their processes / Δ of all CPUs", "/proc/PID/stat, /proc/PID/cmdline, /proc/stat" => h.guest_share();
@@ -621,7 +627,7 @@ signals! { h: HostUse<'_>;
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat", normal (near 65536.0), better lower, baseline true => h.vm_bytes(|v| v.pswpout);
     "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan", normal (below 0.01) => h.memory_wait();
     "mem.waited" "ratio" "share of the time in which a program waited for memory: without what the kernel reclaims in the background", "Δmemory some total / Δt, less the share of kswapd and kcompactd, but at least that of the program that reclaimed or compacted most itself; without BPF Δmemory some total / Δt", "BPF: mm_vmscan_direct_reclaim_begin, mm_vmscan_memcg_reclaim_begin, mm_compaction_begin; /proc/pressure/memory" => h.stalled(&pressure::MEMORY).map(|pressure| h.reclaim.programs_wait(pressure));
-    "mem.background_reclaim" "ratio" "share of the time in which the kernel reclaimed or compacted memory in the background", "Δ(CPU time + run delay + time blocked) of kswapd and kcompactd / Δt, at most 1", "/proc/PID/stat, /proc/PID/schedstat", normal (below 1.0, "kswapd keeps up") => h.reclaim.background();
+    "mem.background_reclaim" "ratio" "share of the time in which the kernel reclaimed or compacted memory in the background", "Δ(CPU time + run delay + time blocked) of kswapd, kcompactd, and arc_evict of ZFS / Δt, at most 1", "/proc/PID/stat, /proc/PID/schedstat", normal (below 1.0, "kswapd keeps up") => h.reclaim.background();
     "mem.reclaim_wait" "ratio" "share of the time in which a program reclaimed memory of the machine before it got some, of the program with most", "max of Δtime in direct reclaim for at most eight pages / Δt, at most 1; 0 if allocstall did not grow", "BPF: mm_vmscan_direct_reclaim_begin", normal (near 0.0, "kswapd reclaims before programs have to") => h.reclaim.reclaimed().lost();
     "mem.reclaim_victim" "text" "that program", "comm", "BPF: mm_vmscan_direct_reclaim_begin", normal "none" => h.reclaim.reclaimed().program();
     "mem.reclaim_p99" "s" "how long the longest hundredth of these reclaims took, over all programs", "99th percentile of the histograms together", "BPF: mm_vmscan_direct_reclaim_begin", normal "an allocation takes microseconds" => h.reclaim_p99();

@@ -46,5 +46,6 @@ mod slab;
 mod sleep;
 pub mod subnet;
 pub mod task;
+mod uninterruptible;
 pub mod usb;
 pub mod volume;

@@ -89,7 +89,8 @@ impl<'w> Reclaim<'w> {
             tasks.iter().filter(move |t| t.kernel && names.iter().any(|name| t.command.starts_with(name)))
         };
         let at_work = |task: &TaskUse| Some(task.cpu? + task.run_delay.unwrap_or(0.0) + task.blocked);
-        let background = kernel(&["kswapd", "kcompactd"]).filter_map(at_work).reduce(|a, b| a + b);
+        let background =
+            kernel(&["kswapd", "kcompactd", "arc_reclaim", "arc_evict"]).filter_map(at_work).reduce(|a, b| a + b);
         let stalls = grown(|v| v.allocstall);
         Self {
             page_size: page_size(window),

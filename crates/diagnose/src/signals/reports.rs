@@ -380,6 +380,7 @@ impl HeapUse<'_> {
 
 signals! { h: HeapUse<'_>;
     "heap.full_gc_share" "ratio" "share of the time in which the program was stopped for collections of its whole heap", "ΔFGCT / Δt", "jstat -gc, -gcutil", normal (below 0.02) => h.share(|heap| heap.full_time);
+    "heap.gc_share" "ratio" "share of the time spent on collections of any kind", "Δtime of collections / Δt", "logs of garbage collections", normal (below 0.05) => h.share(|heap| heap.collection_time);
     "heap.full_gc_rate" "1/s" "collections of the whole heap", "ΔFGC / Δt", "jstat -gc, -gcutil", normal (below 0.05) => h.change.rate(|heap| heap.full_collections);
     "heap.young_gc_share" "ratio" "share of the time in which it was stopped for collections of its young generation", "ΔYGCT / Δt", "jstat -gc, -gcutil", normal (below 0.05) => h.share(|heap| heap.young_time);
     "heap.full_gc_share_of_life" "ratio" "share of the time since the program started in collections of its whole heap", "FGCT / Timestamp", "jstat -t", normal (below 0.02) => h.share_of_life();

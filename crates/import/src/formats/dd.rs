@@ -83,9 +83,18 @@ fn read(lines: &mut Lines<'_>, context: OutputContext<'_>, run: &mut ToolRun) ->
     row.time = (seconds * SECOND).into();
     row.rate = (bytes / seconds).into();
     row.block = block.into();
-    row.options = command.map(options).unwrap_or_default().to_state();
+    let options = command.map(options).unwrap_or_default();
+    if let Some(block) = block.filter(|_| options.by_name().get("flush").is_some_and(|when| when == EACH_WRITE)) {
+        let writes = (bytes / block).max(1.0);
+        row.syncs = writes.into();
+        row.sync_wait = (seconds / writes * SECOND).into();
+    }
+    row.options = options.to_state();
     Ok(())
 }
+
+/// When a write is durable, as the option `flush` says it.
+const EACH_WRITE: &str = "after each write";
 
 /// Returns the options that decide what is measured: a write without a flush measures the page cache.
 fn options(command: &CommandLine) -> Settings {
@@ -101,7 +110,7 @@ fn options(command: &CommandLine) -> Settings {
     if is_writing {
         let at_end = ["fsync", "fdatasync"].iter().any(|flag| has(argument("conv="), flag));
         let flush = match () {
-            () if has(flags, "sync") || has(flags, "dsync") => "after each write",
+            () if has(flags, "sync") || has(flags, "dsync") => EACH_WRITE,
             () if at_end => "at the end",
             () => "never",
         };
@@ -173,6 +182,17 @@ mod tests {
         let mut rates: Vec<_> = window.newest::<Transfer>().values().map(|row| row.rate.get().unwrap()).collect();
         rates.sort_by(f64::total_cmp);
         assert_eq!(rates, [512_000.0, 4_096_000.0]);
+    }
+
+    #[test]
+    fn a_write_that_waits_until_it_is_durable_takes_its_share_of_the_time() {
+        let text =
+            "$ dd if=/dev/zero of=f bs=512 count=1000 oflag=dsync\n512000 bytes (512 kB) copied, 58.7 s, 8.7 kB/s\n";
+        let row = window_of(text).the::<Transfer>().unwrap().clone();
+        assert_eq!(row.syncs.get(), Some(1000.0));
+        assert!(row.sync_wait.get().is_some_and(|ns| (ns - 58.7e6).abs() < 1.0));
+        let once = window_of(&text.replace("oflag=dsync", "conv=fsync"));
+        assert_eq!(once.the::<Transfer>().unwrap().sync_wait.get(), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub const FORMAT: Format = Format {
     shows: "waits for row locks and semaphores, the oldest transaction, the history list, the hit rate of the buffer pool, the age of the checkpoint",
     lacks: "which device; what commits wait for before MySQL 8; how much log there may be, except in versions that print it",
     programs: &[partly_read("mysql"), partly_read("mariadb")],
-    starts: |lines| lines.next_is(|line| is_title(line) || is_escaped(line)),
+    starts: |lines| lines.next_is(|line| is_title(line) || is_escaped(line) || is_of_semaphores(line)),
     read,
     ..Format::NEW
 };
@@ -126,6 +126,14 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         }
         return status.record(begin, end, run);
     }
+    if lines.next_is(is_of_semaphores) {
+        // The server's log has that section alone.
+        status.section = Section::Semaphores;
+        while let Some(line) = lines.take_if(is_of_semaphores) {
+            status.line(&line.text);
+        }
+        return status.record(begin, end, run);
+    }
     lines.skip(1);
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         let is_statement = matches!(status.section, Section::Latest | Section::Transactions);
@@ -143,6 +151,21 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         status.line(&text);
     }
     status.record(begin, end, run)
+}
+
+/// Returns true for a line about a long semaphore wait, as the server's log has them: `InnoDB: Warning: a long semaphore wait:`,
+/// `--Thread 140682043827968 has waited at buf0flu.cc line 1869 for 241.00 seconds the semaphore:`.
+fn is_of_semaphores(line: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "semaphore wait",
+        "has waited at",
+        "Mutex at 0x",
+        "Last time reserved by thread",
+        "RW-latch at 0x",
+        "waiters flag",
+    ];
+    let is_begun = line.contains("InnoDB:") || WORDS[1..].iter().any(|words| line.starts_with(words));
+    (is_begun || line.starts_with("--Thread ")) && WORDS.iter().any(|words| line.contains(words))
 }
 
 fn is_end(line: &str) -> bool {
@@ -327,6 +350,17 @@ fn between(text: &str, before: &str, after: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::testing::{fixture, row_of, window_of};
+
+    #[test]
+    fn the_log_of_the_server_has_the_semaphores_alone() {
+        let text = "InnoDB: Warning: a long semaphore wait:\n\
+            --Thread 140682043827968 has waited at buf0flu.cc line 1869 for 241.00 seconds the semaphore:\n\
+            Mutex at 0x7ff341085d30 '&buf_pool->flush_state_mutex', lock var 1\n\
+            InnoDB: Warning: semaphore wait:\n";
+        let row = row_of::<Database>(text);
+        assert_eq!((row.latch_waiters.get(), row.latch_longest.get()), (Some(1.0), Some(241.0 * SECOND)));
+        assert_eq!(row.sessions.get(), None);
+    }
 
     #[test]
     fn a_status_in_one_line_or_in_a_table_is_the_same() {

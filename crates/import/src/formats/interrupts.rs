@@ -7,9 +7,11 @@ use whyslow_proc::interrupts::{self, processors, split, take_softirqs};
 pub const INTERRUPTS: Format = Format {
     name: "/proc/interrupts",
     shows: "which device uses which interrupt line",
-    lacks: "rates, if read once",
+    lacks: "rates, if read once; where grep left the header out, the names of the CPUs, if some are offline",
     files: &["interrupts"],
-    starts: |lines| is_header(lines) && !has_vectors(lines),
+    starts: |lines| {
+        is_header(lines) && !has_vectors(lines) || lines.next_is(|line| cpus_without_header(line).is_some())
+    },
     read: |lines, _, run| read::<Irq>(lines, run, interrupts::take),
     ..Format::NEW
 };
@@ -44,7 +46,10 @@ fn read<F: Family>(
     run: &mut ToolRun,
     rows: impl Fn(&str, &[(u32, u64)], &str, &mut Vec<F>),
 ) -> ReadResult {
-    let cpus = lines.take().and_then(|header| processors(&header.text)).unwrap_or_default();
+    let cpus = match lines.peek(0).and_then(cpus_without_header) {
+        Some(cpus) => cpus,
+        None => lines.take().and_then(|header| processors(&header.text)).unwrap_or_default(),
+    };
     let mut counts = Vec::with_capacity(cpus.len());
     while let Some(line) = lines.take_if(is_line) {
         let Some((name, rest)) = split(&line.text, &cpus, &mut counts) else { break };
@@ -63,6 +68,19 @@ fn read<F: Family>(
         }
     }
     Ok(())
+}
+
+/// Returns the CPUs of a line that grep left without its header: `26:  1  0  PCI-MSI 327680-edge  eth0`. There are as many as
+/// counts before the name of the interrupt controller.
+fn cpus_without_header(text: &str) -> Option<Vec<u32>> {
+    const CONTROLLERS: [&str; 6] = ["PCI-MSI", "IO-APIC", "IR-", "GIC", "XT-PIC", "xen-"];
+    let (line, rest) = text.trim_start().split_once(':')?;
+    line.parse::<u32>().ok()?;
+    let is_count = |word: &&str| word.bytes().all(|b| b.is_ascii_digit());
+    let count = rest.split_whitespace().take_while(is_count).count();
+    let controller = rest.split_whitespace().nth(count)?;
+    let is_known = CONTROLLERS.iter().any(|known| controller.starts_with(known));
+    (count >= 2 && is_known).then(|| (0..count as u32).collect())
 }
 
 /// Returns true for `  9:      14464          XT-PIC  acpi, eth2`.
@@ -85,6 +103,16 @@ mod tests {
         let row = &rows[&PerCpu { name: "9".into(), cpu: 0 }];
         assert_eq!((row.count.get(), row.device.get()), (Some(14_464), Some("acpi, eth2")));
         assert_eq!(refusal_of("           CPU0       CPU1\n  0:  5   timer\n").line, 2);
+    }
+
+    #[test]
+    fn lines_that_grep_left_are_read_without_their_header() {
+        let window = window_of("  27:  356669796          0         17   PCI-MSI 327681-edge      eth0-TxRx-0\n");
+        let rows = window.newest::<Irq>();
+        let count = |cpu| rows.get(&PerCpu { name: "27".into(), cpu }).and_then(|row| row.count.get());
+        let counts = [0, 2].map(count);
+        assert_eq!(counts, [Some(356_669_796), Some(17)]);
+        assert_eq!(cpus_without_header("  27:  3566  0  of something"), None);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod fio;
 mod fio_text;
 mod free;
 mod ftrace;
+mod gc_log;
 mod hdparm;
 mod ifconfig;
 mod innodb;
@@ -288,6 +289,7 @@ pub const FORMATS: &[Format] = &[
     ceph::FORMAT,
     jstack::FORMAT,
     jstat::FORMAT,
+    gc_log::FORMAT,
     raid_controller::MEGACLI,
     raid_controller::STORCLI,
     raid_controller::SSACLI,

@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 pub const FORMAT: Format = Format {
     name: "ps rows",
-    versions: "rows of ps aux and ps -ef of procps 2 to 4 that grep left; of ps -o pid,args and pgrep -a, those of QEMU; their fields leave no doubt",
+    versions: "rows of ps aux and ps -ef of procps 2 to 4 that grep left; of ps -o pid,state,wchan,cmd those of blocked tasks; of ps -o pid,args and pgrep -a, those of QEMU; their fields leave no doubt",
     shows: "processes, of ps aux their memory and state; of virtual machines of QEMU, the name and the disks",
     lacks: "the other processes; current CPU use: %CPU is an average over each process's lifetime",
     starts: |lines| lines.next_is(|text| columns_of(text).is_some()),
@@ -19,6 +19,8 @@ const COLUMNS: &str = "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND";
 const COLUMNS_OF_EF: &str = "UID PID PPID C STIME TTY TIME CMD";
 /// Columns of `ps -o pid,args` and `pgrep -a`.
 const COLUMNS_OF_COMMANDS: &str = "PID COMMAND";
+/// Columns of `ps -o pid,state,wchan,cmd`.
+const COLUMNS_OF_STATES: &str = "PID S WCHAN COMMAND";
 /// Assumed length of a lifetime; no rate depends on it.
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
@@ -30,7 +32,23 @@ fn columns_of(text: &str) -> Option<&'static str> {
     if is_row_of_ef(text) {
         return Some(COLUMNS_OF_EF);
     }
+    if is_row_of_states(text) {
+        return Some(COLUMNS_OF_STATES);
+    }
     is_virtual_machine(text).then_some(COLUMNS_OF_COMMANDS)
+}
+
+/// Returns true for `2770 D txg_rele_to_sync   [z_wr_int_h/0]`: a task that is blocked in a function of the kernel.
+fn is_row_of_states(text: &str) -> bool {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let [pid, state, function, command, ..] = fields[..] else { return false };
+    let is_function =
+        function.contains('_') && function.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.".contains(&b));
+    pid.parse::<u32>().is_ok_and(|pid| pid > 0)
+        && state.starts_with('D')
+        && state[1..].bytes().all(|b| b"<NLsl+".contains(&b))
+        && is_function
+        && command.starts_with(|c: char| c == '[' || c == '/' || c.is_ascii_alphabetic())
 }
 
 /// Returns true for `   8123 /usr/libexec/qemu-kvm -name guest=ldap1,debug-threads=on -S`.
@@ -126,6 +144,16 @@ mod tests {
     use super::*;
     use crate::testing::{fixture, window_of};
     use whyslow_model::catalogue::Process;
+
+    #[test]
+    fn rows_of_blocked_tasks_have_their_function() {
+        let text = " 2770 D txg_rele_to_sync                 [z_wr_int_h/0]\n19513 D vfs_fsync_range                  [nfsd]\n";
+        let window = window_of(text);
+        let rows = window.newest::<Process>();
+        let found: Vec<_> = rows.values().map(|row| (row.command.get(), row.wait_channel.get())).collect();
+        assert_eq!(found, [(Some("z_wr_int_h/0"), Some("txg_rele_to_sync")), (Some("nfsd"), Some("vfs_fsync_range"))]);
+        assert_eq!(columns_of("2770 D 12.0 nfsd"), None);
+    }
 
     #[test]
     fn rows_that_fit_are_processes() {

@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     shows: "what the database waits for: reads, log, checkpoints, locks, latches, temporary segments; the hit ratios of its caches",
     lacks: "which device",
     columns: &[&DATABASE],
-    starts: |lines| lines.next_is(is_start),
+    starts: |lines| lines.next_is(|line| is_start(line) || is_title_of_events(line)),
     read,
     ..Format::NEW
 };
@@ -28,8 +28,17 @@ fn is_start(line: &str) -> bool {
     (line.starts_with("DB Name ") || line.starts_with("Database ")) && line.contains("DB Id")
 }
 
+/// Returns true for the title of the table of events: `Top 5 Timed Events`, `Top 10 Foreground Events by Total Wait Time`.
+fn is_title_of_events(line: &str) -> bool {
+    line.starts_with("Top ") && (line.contains("Timed") || line.contains("Foreground Events"))
+}
+
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
+    if lines.next_is(is_title_of_events) {
+        // That table alone.
+        return read_sections(lines, line, "Oracle", run);
+    }
     // Since AWR 12.1 the instance has a separate table; the database's name is used instead. Statspack since Oracle 10 leaves
     // the column of the database empty.
     let header = lines.peek(0).unwrap_or_default();
@@ -45,7 +54,12 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
     let Some(instance) = instance.filter(|name| name.bytes().any(|b| b.is_ascii_alphanumeric())) else {
         return Err(lines.refuse("the names of database and instance under their header"));
     };
-    run.row::<Database>(0.0, line, instance.as_str().into()).product = "Oracle".into();
+    read_sections(lines, line, &instance, run)
+}
+
+/// Reads what follows the names of database and instance.
+fn read_sections(lines: &mut Lines<'_>, line: u32, instance: &str, run: &mut ToolRun) -> ReadResult {
+    run.row::<Database>(0.0, line, instance.into()).product = "Oracle".into();
     let (mut events, mut has_means) = (false, false);
     let mut lost: Vec<&str> = Vec::new();
     while let Some(line) = lines.take_if(|text| !is_command(text)) {
@@ -53,9 +67,9 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let values = DATABASE.pairs().filter_map(|(words, _)| Some((words.to_owned(), value_of(&plain, words)?)));
         let row = TableRow::new(line.number, "", values);
-        let database = run.counts(0.0, instance.as_str().into(), &row, &DATABASE);
+        let database = run.counts(0.0, instance.into(), &row, &DATABASE);
         // The first table of events is by share of the time; later ones repeat the events in other units.
-        events |= text.starts_with("Top ") && (text.contains("Timed") || text.contains("Foreground Events"));
+        events |= is_title_of_events(text);
         events &= !text.starts_with("-> ");
         has_means |= events && text.contains("Wait Class");
         match WaitEvent::parse(text, has_means).filter(|_| events) {
@@ -64,7 +78,7 @@ fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadR
             None => {}
         }
     }
-    let database = run.row::<Database>(0.0, line, instance.as_str().into());
+    let database = run.row::<Database>(0.0, line, instance.into());
     for name in lost {
         // A sum without one of its parts is unknown.
         *sum_of(database, name) = Gauge::default();
@@ -209,6 +223,8 @@ mod tests {
             log file sync                       664,956       8,315     13   24.4 Commit\n\
             DB CPU                                            3,211          9.4\n\
             db file sequential read             1,000,000     10,200     10   29.9 User I/O\n";
+        let alone = row_of::<Database>(old);
+        assert_eq!((alone.product.get(), alone.log_sync_share.get()), (Some("Oracle"), Some(0.244)));
         let new = "Top 10 Foreground Events by Total Wait Time\n~~~~~\n\
             log file sync                       664.9K      8315.0    12.50ms   24.4 Commit\n\
             db file sequential read             1000K       10.2K     10.20ms   29.9 User I/O\n";

@@ -60,12 +60,13 @@ family_group! {
     }
 
     /// The heap of a Java program, and how it is collected.
-    heap: Heap by program: Name of process, from "output of jstat" only captures {
+    heap: Heap by program: Name of process, from "output of jstat, logs of collections" only captures {
         uptime: gauge ns "jvm.uptime" "time since the program started; absent if that is not printed";
         young_collections: counter count "jvm.gc.young.count" "collections of the young generation";
         young_time: counter ns "jvm.gc.young.time" "time that these stopped the program";
         full_collections: counter count "jvm.gc.full.count" "collections of the whole heap";
         full_time: counter ns "jvm.gc.full.time" "time that these took";
+        collection_time: counter ns "jvm.gc.time" "time that collections of any kind took, where a log prints only that";
         old_fill: gauge ratio "jvm.memory.old.fill" "used part of the old generation";
         old_used: gauge bytes "jvm.memory.old.used" "used memory of the old generation; absent if only its share is printed";
     }
