@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     shows: "what the database waits for: reads, log, checkpoints, locks, latches, temporary segments; the hit ratios of its caches",
     lacks: "which device",
     columns: &[&DATABASE],
-    starts: |lines| lines.next_is(|line| is_start(line) || is_title_of_events(line)),
+    starts: |lines| lines.next_is(is_start),
     read,
     ..Format::NEW
 };
@@ -35,10 +35,6 @@ fn is_title_of_events(line: &str) -> bool {
 
 fn read(lines: &mut Lines<'_>, _: OutputContext<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
-    if lines.next_is(is_title_of_events) {
-        // That table alone.
-        return read_sections(lines, line, "Oracle", run);
-    }
     // Since AWR 12.1 the instance has a separate table; the database's name is used instead. Statspack since Oracle 10 leaves
     // the column of the database empty.
     let header = lines.peek(0).unwrap_or_default();
@@ -223,8 +219,6 @@ mod tests {
             log file sync                       664,956       8,315     13   24.4 Commit\n\
             DB CPU                                            3,211          9.4\n\
             db file sequential read             1,000,000     10,200     10   29.9 User I/O\n";
-        let alone = row_of::<Database>(old);
-        assert_eq!((alone.product.get(), alone.log_sync_share.get()), (Some("Oracle"), Some(0.244)));
         let new = "Top 10 Foreground Events by Total Wait Time\n~~~~~\n\
             log file sync                       664.9K      8315.0    12.50ms   24.4 Commit\n\
             db file sequential read             1000K       10.2K     10.20ms   29.9 User I/O\n";
