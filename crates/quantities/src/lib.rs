@@ -43,8 +43,7 @@ pub use declare::{Declaration, Quantity, column};
 pub use expression::{Expression, Pair, StepAmount, Sum, Term};
 pub(crate) use formula::Formula;
 pub use over::growths;
-pub use whyslow_model::normal::Better;
-pub use whyslow_model::normal::{Normal, Range, Words};
+pub use whyslow_model::normal::{Better, Normal, Range, Words};
 
 /// Returns all quantities.
 pub fn all() -> impl Iterator<Item = &'static Declaration> {

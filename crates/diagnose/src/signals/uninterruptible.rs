@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 3;
 /// Tasks in uninterruptible sleep in the newest reading.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Uninterruptible {
-    /// Their number.
+    /// Number of tasks.
     pub count: usize,
     /// Their names, the most frequent first: `nfsd (4), txg_sync`.
     pub names: String,

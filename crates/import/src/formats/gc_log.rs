@@ -171,7 +171,7 @@ fn seconds_apart(all: &[Sum]) -> Vec<Sum> {
     kept
 }
 
-/// What the log is of.
+/// Name of the program, which the log does not print.
 const PROGRAM: &str = "java";
 
 /// Records the seconds spent so far, by kind.

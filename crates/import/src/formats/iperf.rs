@@ -96,7 +96,7 @@ impl Section {
             row.window = self.window.into();
             row.segment = self.segment.into();
             row.options = options_of(command, self.protocol, self.streams).to_state();
-            // Which result is that of which connection is known if there is one.
+            // With several connections, the lines do not show which result belongs to which.
             if let ([ends], [_]) = (&self.ends[..], &self.results[..]) {
                 row.ends = ends.as_str().into();
             }

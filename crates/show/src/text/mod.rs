@@ -90,7 +90,6 @@ pub fn brief_lines(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> Ve
     canvas.into_lines()
 }
 
-/// Draws who holds the machine's memory.
 /// Draws who holds how much of each whole.
 fn ledgers(canvas: &mut Canvas, diagnosis: &Diagnosis) {
     if let Some(MemoryLedger { total, holders }) = &diagnosis.memory {
